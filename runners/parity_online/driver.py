@@ -1,0 +1,277 @@
+"""Gives the pure batcher time and a slot: one asyncio loop, one timer, one future a request.
+
+Everything here runs on the event loop's thread. What a batch does and where it runs (a thread, or the loop
+itself) is `run_batch`'s business; the driver only waits for its future.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from parity.errors import ParityError
+from parity_online.batcher import Batcher, BatchingPolicy, Step, Ticket
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+RunBatch = Callable[[list[Item]], asyncio.Future[Sequence[Answer]]]
+"""Starts a batch and returns a future of its answers, one an item, in order. An answer that is an exception
+is raised to its own request only."""
+
+logger = logging.getLogger(__name__)
+
+
+class DeadlineExceededError(ParityError):
+    """The request's deadline passed before its answer was ready."""
+
+
+class DrainingError(ParityError):
+    """The server is shutting down and takes no new work, or ran out of time to finish it."""
+
+
+class Observer(Protocol):
+    """What a driver tells its metrics. Called on the loop; must be quick and must not raise."""
+
+    def dispatched(self, waits_s: Sequence[float], rows: int) -> None:
+        """A batch of `rows` rows left; `waits_s` holds each ticket's seconds in the queue."""
+        ...
+
+    def expired(self, requests: int) -> None:
+        """So many tickets passed their deadline, in the queue or in a batch."""
+        ...
+
+    def cancelled(self, requests: int) -> None:
+        """So many tickets were dropped from the queue because nobody waits for them."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter(Generic[Item, Answer]):
+    """An item and the future of whoever waits for it."""
+
+    item: Item
+    future: asyncio.Future[Answer]
+    is_gone: Callable[[], bool] | None
+
+
+class Driver(Generic[Item, Answer]):
+    """Queues items, runs batches one at a time, and answers.
+
+    Args:
+        policy: how to batch.
+        run_batch: see `RunBatch`.
+        loop: the loop that everything happens on.
+        clock: seconds, monotonic, at the rate of the loop's own clock; the loop's clock when None.
+        observer: hears of batches, expiries and cancellations.
+    """
+
+    def __init__(
+        self,
+        policy: BatchingPolicy,
+        run_batch: RunBatch[Item, Answer],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], float] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.policy = policy
+        self._run_batch = run_batch
+        self._loop = loop
+        self._clock = clock or loop.time
+        self._observer = observer
+        self._batcher: Batcher[_Waiter[Item, Answer]] = Batcher(policy, _nobody_waits)
+        self._running: tuple[Ticket[_Waiter[Item, Answer]], ...] = ()
+        self._started_at = 0.0
+        self._pump_is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._is_draining = False
+        self._idle: asyncio.Future[None] | None = None
+
+    @property
+    def queued_rows(self) -> int:
+        """Rows that wait now."""
+        return self._batcher.queued_rows
+
+    def submit(
+        self,
+        item: Item,
+        rows: int = 1,
+        *,
+        key: Hashable = None,
+        deadline: float | None = None,
+        is_gone: Callable[[], bool] | None = None,
+    ) -> asyncio.Future[Answer]:
+        """Queue an item of at most `max_batch` rows; the future gives its answer.
+
+        Cancelling the future, or `is_gone` turning true, drops the item while it waits.
+
+        Raises:
+            QueueFullError: there is no room.
+            DrainingError: the driver takes no more work.
+            DeadlineExceededError: (from the future) the deadline passed first.
+        """
+        if self._is_draining:
+            raise DrainingError("the server is shutting down; send the request elsewhere")
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        waiter = _Waiter(item, future, is_gone)
+        try:
+            self._batcher.offer(waiter, self._clock(), rows=rows, key=key, deadline=deadline)
+        finally:
+            self._pump_soon()
+        return future
+
+    async def submit_parts(
+        self,
+        parts: Sequence[tuple[Item, int]],
+        *,
+        key: Hashable = None,
+        deadline: float | None = None,
+        is_gone: Callable[[], bool] | None = None,
+    ) -> list[Answer]:
+        """Queue the parts (item, rows) of one large request, all or none, and return their answers in order.
+
+        The first failure fails the request; parts that still wait are then dropped.
+
+        Raises:
+            QueueFullError: there is no room for all of them.
+        """
+        self._batcher.require_room(sum(rows for _, rows in parts))
+        futures = [
+            self.submit(item, rows, key=key, deadline=deadline, is_gone=is_gone) for item, rows in parts
+        ]
+        try:
+            return await asyncio.gather(*futures)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    async def drain(self, timeout_s: float) -> int:
+        """Take no more work, finish what was accepted, and return how many requests were given up.
+
+        Those that are unfinished after `timeout_s` get `DrainingError`.
+        """
+        self._is_draining = True
+        if not self._running and not self._batcher.queued_rows:
+            return 0
+        self._idle = self._loop.create_future()
+        self._pump_soon()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._idle), timeout_s)
+        except TimeoutError:
+            return self._give_up()
+        return 0
+
+    def _pump_soon(self) -> None:
+        """Step once the requests that this turn of the loop brings have all been queued."""
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_is_due = False
+        now = self._clock()
+        step = self._batcher.step(now, slot_free=not self._running)
+        self._answer_leavers(step)
+        if step.batch:
+            self._start(step.batch, now)
+        wake_at = step.wake_at
+        for ticket in self._running:
+            deadline = ticket.deadline
+            if deadline is None or ticket.item.future.done():
+                continue
+            if deadline <= now:
+                self._expire(ticket)
+            elif wake_at is None or deadline < wake_at:
+                wake_at = deadline
+        self._wake_by(wake_at, now)
+        is_idle = not self._running and not self._batcher.queued_rows
+        if is_idle and self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _start(self, batch: tuple[Ticket[_Waiter[Item, Answer]], ...], now: float) -> None:
+        self._running = batch
+        self._started_at = now
+        if self._observer is not None:
+            self._observer.dispatched(
+                [now - ticket.enqueued_at for ticket in batch], sum(ticket.rows for ticket in batch)
+            )
+        try:
+            answers = self._run_batch([ticket.item.item for ticket in batch])
+        except Exception as exc:  # noqa: BLE001 - answered to each request of the batch
+            answers = self._loop.create_future()
+            answers.set_exception(exc)
+        answers.add_done_callback(self._finished)
+
+    def _finished(self, answers: asyncio.Future[Sequence[Answer]]) -> None:
+        batch, self._running = self._running, ()
+        self._batcher.record_service(sum(ticket.rows for ticket in batch), self._clock() - self._started_at)
+        self._pump_soon()
+        error = asyncio.CancelledError() if answers.cancelled() else answers.exception()
+        if error is None and len(answers.result()) != len(batch):
+            error = RuntimeError(f"run_batch gave {len(answers.result())} answers for {len(batch)} items")
+        if error is not None:
+            logger.error(
+                "event=batch_failed items=%d error=%s", len(batch), type(error).__name__, exc_info=error
+            )
+            for ticket in batch:
+                _resolve(ticket.item.future, error)
+            return
+        for ticket, answer in zip(batch, answers.result(), strict=True):
+            _resolve(ticket.item.future, answer)
+
+    def _answer_leavers(self, step: Step[_Waiter[Item, Answer]]) -> None:
+        for ticket in step.expired:
+            self._expire(ticket)
+        for ticket in step.cancelled:
+            ticket.item.future.cancel()
+        if step.cancelled and self._observer is not None:
+            self._observer.cancelled(len(step.cancelled))
+
+    def _expire(self, ticket: Ticket[_Waiter[Item, Answer]]) -> None:
+        future = ticket.item.future
+        if not future.done():
+            where = "in the queue" if ticket.state == "expired" else "while its batch ran"
+            waited = self._clock() - ticket.enqueued_at
+            future.set_exception(DeadlineExceededError(f"the deadline passed after {waited:.3f} s, {where}"))
+            if self._observer is not None:
+                self._observer.expired(1)
+
+    def _wake_by(self, wake_at: float | None, now: float) -> None:
+        """Keep one timer that fires no later than `wake_at`; waking early is harmless."""
+        if wake_at is None or (self._timer is not None and self._timer_at <= wake_at):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = wake_at
+        self._timer = self._loop.call_later(max(0.0, wake_at - now), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _give_up(self) -> int:
+        """Answer all that is unfinished with `DrainingError`; what a running batch still gives is ignored."""
+        given_up = 0
+        error = DrainingError("the server is shutting down and ran out of time to finish this request")
+        queued = self._batcher.leave_all()
+        for ticket in (*self._running, *queued):
+            if not ticket.item.future.done():
+                ticket.item.future.set_exception(error)
+                given_up += 1
+        return given_up
+
+
+def _nobody_waits(waiter: _Waiter[Item, Answer]) -> bool:
+    return waiter.future.done() or (waiter.is_gone is not None and waiter.is_gone())
+
+
+def _resolve(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(answer, BaseException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -1,0 +1,253 @@
+"""The asyncio driver in virtual time: deadlines, hang-ups, failures, large requests and draining."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from parity_online.batcher import BatchingPolicy, QueueFullError
+from parity_online.driver import DeadlineExceededError, DrainingError, Driver
+from tests.online.virtual_time import run
+
+
+class Model:
+    """Answers each item with "<item>!" after `seconds`, and remembers its batches."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.seconds = seconds
+        self.batches: list[list[str]] = []
+        self.fail: Exception | None = None
+
+    def __call__(self, items: list[str]) -> "asyncio.Future[Sequence[str | Exception]]":
+        self.batches.append(items)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[str | Exception]] = loop.create_future()
+
+        def finish() -> None:
+            if self.fail is not None:
+                future.set_exception(self.fail)
+            else:
+                future.set_result([ValueError("bad") if item == "bad" else f"{item}!" for item in items])
+
+        loop.call_later(self.seconds, finish)
+        return future
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.waits: list[list[float]] = []
+        self.rows: list[int] = []
+        self.expiries = 0
+        self.cancellations = 0
+
+    def dispatched(self, waits_s: Sequence[float], rows: int) -> None:
+        self.waits.append(list(waits_s))
+        self.rows.append(rows)
+
+    def expired(self, requests: int) -> None:
+        self.expiries += requests
+
+    def cancelled(self, requests: int) -> None:
+        self.cancellations += requests
+
+
+def make(model: Callable[..., object], seen: Seen | None = None, **policy: float) -> Driver[str, str]:
+    return Driver(
+        BatchingPolicy(**policy),  # pyright: ignore[reportArgumentType]
+        model,  # pyright: ignore[reportArgumentType]
+        loop=asyncio.get_running_loop(),
+        observer=seen,
+    )
+
+
+def test_requests_of_one_turn_share_a_batch_and_later_ones_the_next():
+    async def main() -> None:
+        model, seen = Model(), Seen()
+        driver = make(model, seen, max_batch=8)
+        first = [driver.submit(name) for name in "abc"]
+        await asyncio.sleep(0.5)
+        second = [driver.submit(name) for name in "de"]
+        assert await asyncio.gather(*first, *second) == ["a!", "b!", "c!", "d!", "e!"]
+        assert model.batches == [["a", "b", "c"], ["d", "e"]]
+        assert seen.rows == [3, 2]
+        assert seen.waits == [[0.0, 0.0, 0.0], [0.5, 0.5]]
+        assert asyncio.get_running_loop().time() == 2.0
+
+    run(main())
+
+
+def test_a_lone_request_pays_the_delay_and_no_more():
+    async def main() -> None:
+        driver = make(Model(seconds=0.0), max_batch=8, max_delay_s=0.25)
+        await driver.submit("a")
+        assert asyncio.get_running_loop().time() == pytest.approx(0.25)
+
+    run(main())
+
+
+def test_a_deadline_in_the_queue_is_answered_when_it_passes():
+    async def main() -> None:
+        model, seen = Model(seconds=10.0), Seen()
+        driver = make(model, seen, max_batch=1)
+        busy = driver.submit("a")
+        late = driver.submit("b", deadline=3.0)
+        with pytest.raises(DeadlineExceededError, match=r"after 3\.000 s, in the queue"):
+            await late
+        assert asyncio.get_running_loop().time() == pytest.approx(3.0)
+        await busy
+        assert model.batches == [["a"]]
+        assert seen.expiries == 1
+
+    run(main())
+
+
+def test_a_deadline_during_the_batch_is_answered_when_it_passes():
+    async def main() -> None:
+        driver = make(Model(seconds=10.0), max_batch=2)
+        late = driver.submit("a", deadline=3.0)
+        patient = driver.submit("b")
+        with pytest.raises(DeadlineExceededError, match="while its batch ran"):
+            await late
+        assert asyncio.get_running_loop().time() == pytest.approx(3.0)
+        assert await patient == "b!"
+
+    run(main())
+
+
+def test_a_client_that_leaves_is_dropped_from_the_queue():
+    async def main() -> None:
+        model, seen = Model(), Seen()
+        driver = make(model, seen, max_batch=1)
+        gone: set[str] = set()
+        running = driver.submit("a", is_gone=lambda: "a" in gone)
+        waiting = driver.submit("b", is_gone=lambda: "b" in gone)
+        abandoned = driver.submit("c")
+        last = driver.submit("d")
+        await asyncio.sleep(0.5)
+        gone.update("ab")
+        abandoned.cancel()
+        assert await running == "a!", "a batch that runs is not taken back"
+        assert await last == "d!"
+        assert waiting.cancelled()
+        assert model.batches == [["a"], ["d"]]
+        assert seen.cancellations == 2
+
+    run(main())
+
+
+def test_a_failed_batch_fails_its_requests_and_the_next_one_runs():
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=2)
+        model.fail = OSError("device lost")
+        answers = await asyncio.gather(driver.submit("a"), driver.submit("b"), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [OSError, OSError]
+        model.fail = None
+        assert await driver.submit("c") == "c!"
+
+    run(main())
+
+
+def test_an_answer_that_is_an_exception_concerns_its_own_request_only():
+    async def main() -> None:
+        driver = make(Model(), max_batch=3)
+        answers = await asyncio.gather(
+            *(driver.submit(name) for name in ("a", "bad", "c")), return_exceptions=True
+        )
+        assert answers[0] == "a!"
+        assert isinstance(answers[1], ValueError)
+        assert answers[2] == "c!"
+
+    run(main())
+
+
+def test_a_batch_that_cannot_start_fails_its_requests():
+    async def main() -> None:
+        def broken(items: list[str]) -> object:
+            raise LookupError("no slot")
+
+        driver = make(broken, max_batch=3)
+        with pytest.raises(LookupError):
+            await driver.submit("a")
+
+    run(main())
+
+
+def test_a_wrong_number_of_answers_is_an_error_not_a_shift():
+    async def main() -> None:
+        def short(items: list[str]) -> object:
+            future: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+            future.set_result(["only one"])
+            return future
+
+        driver = make(short, max_batch=3)
+        answers = await asyncio.gather(driver.submit("a"), driver.submit("b"), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [RuntimeError, RuntimeError]
+
+    run(main())
+
+
+def test_a_large_request_is_split_and_reassembled_in_order():
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=4, queue_rows=20)
+        other = driver.submit("x")
+        parts = [("a", 4), ("b", 4), ("c", 2)]
+        answers, lone = await asyncio.gather(driver.submit_parts(parts), other)
+        assert answers == ["a!", "b!", "c!"]
+        assert lone == "x!"
+        assert model.batches == [["x"], ["a"], ["b"], ["c"]]
+
+    run(main())
+
+
+def test_a_large_request_that_does_not_fit_is_refused_whole():
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=4, queue_rows=8)
+        with pytest.raises(QueueFullError):
+            await driver.submit_parts([("a", 4), ("b", 4), ("c", 4)])
+        assert driver.queued_rows == 0
+
+    run(main())
+
+
+def test_a_failed_part_drops_the_parts_that_still_wait():
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=1)
+        with pytest.raises(ValueError, match="bad"):
+            await driver.submit_parts([("bad", 1), ("b", 1), ("c", 1)])
+        assert await driver.submit("d") == "d!"
+        assert model.batches[-1] == ["d"]
+        assert ["c"] not in model.batches
+
+    run(main())
+
+
+def test_draining_finishes_what_was_accepted_and_refuses_the_rest():
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=1)
+        accepted = [driver.submit(name) for name in "abc"]
+        drained = asyncio.create_task(driver.drain(timeout_s=60.0))
+        await asyncio.sleep(0)
+        with pytest.raises(DrainingError):
+            driver.submit("d")
+        assert await asyncio.gather(*accepted) == ["a!", "b!", "c!"]
+        assert await drained == 0
+        assert await driver.drain(1.0) == 0
+
+    run(main())
+
+
+def test_draining_gives_up_after_its_time():
+    async def main() -> None:
+        model = Model(seconds=10.0)
+        driver = make(model, max_batch=1)
+        futures = [driver.submit(name) for name in "abc"]
+        assert await driver.drain(timeout_s=12.0) == 2
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [str, DrainingError, DrainingError]
+
+    run(main())
