@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import parity
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNNERS = sorted(path.parent.name for path in (ROOT / "runners").glob("*/__init__.py"))
 
@@ -55,7 +57,7 @@ def test_every_extra_that_the_makefile_asks_for_exists(project: dict[str, Any]) 
 
 
 def test_the_installed_metadata_is_this_projects(project: dict[str, Any]) -> None:
-    assert importlib.metadata.version("parity") == project["project"]["version"]
+    assert importlib.metadata.version("parity") == project["project"]["version"] == parity.__version__
     installed = {
         entry.name: entry.value
         for entry in importlib.metadata.entry_points(group="parity.runners")
