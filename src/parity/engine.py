@@ -1,0 +1,395 @@
+"""The engine: the only caller of a handler's stages. Padding, row isolation and output checks live here."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+
+from parity import numerics
+from parity.batch import Batch
+from parity.codec.decoded import Decoded
+from parity.codec.outputs import build_outputs
+from parity.errors import (
+    ConfigError,
+    InputMutatedError,
+    OutputError,
+    ParityError,
+    RowError,
+    StageError,
+    shown,
+)
+from parity.handler import Context, Handler, LoadedHandler
+from parity.padding import UnpaddableError, cut, pad
+from parity.profile import Profile
+from parity.result import Result, StageValues, empty_batch
+
+logger = logging.getLogger(__name__)
+
+_Rows = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass
+class _Part:
+    """Rows that go through the stages together; never more than the largest bucket."""
+
+    batch: Batch
+    rows: _Rows
+    shape_rows: int | None
+    value: Any = None
+    failure: _Failure | None = None
+    stage_values: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class _Failure:
+    stage: str
+    exc: Exception
+
+
+@dataclass
+class Work:
+    """A batch on its way through the stages; made by `Engine.preprocess`, opaque to everybody else."""
+
+    num_rows: int
+    parts: list[_Part]
+    keep_stages: bool = False
+    timings: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass
+class _Answers:
+    """Answers and errors of some parts, gathered before they are put into row order."""
+
+    rows: list[_Rows] = field(default_factory=list[_Rows])
+    outputs: list[Batch] = field(default_factory=list[Batch])
+    buckets: list[int] = field(default_factory=list[int])
+    errors: list[RowError] = field(default_factory=list[RowError])
+    stages: list[StageValues] = field(default_factory=list[StageValues])
+
+
+class Engine:
+    """Runs one handler under one profile.
+
+    Use it as a context manager: entering sets the numerics and loads the handler.
+
+        with Engine(load_handler("handlers/digits")) as engine:
+            result = engine.run(batch)
+
+    `preprocess`, `infer` and `postprocess` are `run` in three steps, for a pipeline that overlaps them.
+    `preprocess` and `postprocess` may be called from several threads; `infer` from one at a time.
+
+    Args:
+        handler: a loaded handler, or a Handler class.
+        profile: device, precision, buckets; the handler's default profile when not given.
+
+    Raises:
+        ConfigError: the handler has no schemas.
+    """
+
+    def __init__(self, handler: LoadedHandler | type[Handler], profile: Profile | None = None) -> None:
+        self.loaded = handler if isinstance(handler, LoadedHandler) else LoadedHandler.of(handler)
+        self.profile = profile if profile is not None else self.loaded.profile()
+        self._handler: Handler | None = None
+
+    def __enter__(self) -> Self:
+        """Set the numerics, make the handler and initialize it.
+
+        Raises:
+            StageError: the handler's constructor or `initialize` raised; its exception is the cause.
+            ConfigError: the profile's device is not there, or a model file does not fit.
+        """
+        numerics.apply(self.profile)
+        _check_device(self.profile)
+        loaded = self.loaded
+        context = Context(
+            profile=self.profile,
+            root=loaded.root,
+            config=loaded.manifest.config,
+            logger=logging.getLogger(f"parity.handlers.{loaded.name}"),
+        )
+        try:
+            handler = loaded.cls()
+            handler.context = context
+            with _inference_mode():
+                handler.initialize(context)
+        except ParityError:
+            raise
+        except Exception as exc:
+            raise StageError(
+                f"handler {loaded.name}: initialize raised {type(exc).__name__}: {exc}",
+                handler=loaded.name,
+                stage="initialize",
+            ) from exc
+        self._handler = handler
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of the handler and what it loaded."""
+        self._handler = None
+
+    def fingerprint(self) -> dict[str, str]:
+        """The environment's fingerprint with the handler's name, version and digests."""
+        found = numerics.fingerprint(self.profile)
+        found["handler"] = f"{self.loaded.name}@{self.loaded.version}"
+        for kind, digest in self.loaded.digests.items():
+            found[f"digest.{kind}"] = digest
+        return found
+
+    def run(self, batch: Batch, *, stages: bool = False) -> Result:
+        """Answers for every row of a batch; a failing row never harms its neighbours.
+
+        Args:
+            batch: rows of the handler's input schema; may be empty, or larger than the largest bucket.
+            stages: keep what the stages returned in `Result.stages`.
+
+        Raises:
+            InputMutatedError: the handler wrote into its inputs.
+        """
+        return self.postprocess(self.infer(self.preprocess(batch, stages=stages)))
+
+    def score(self, decoded: Decoded, *, stages: bool = False) -> Result:
+        """Answers for rows that came out of a codec: those it refused keep their errors."""
+        return merge(decoded, self.run(decoded.batch, stages=stages))
+
+    def preprocess(self, batch: Batch, *, stages: bool = False) -> Work:
+        """The first step of `run`: cut the batch to bucket size and preprocess it."""
+        if batch.schema != self.loaded.inputs:
+            raise ConfigError(f"handler {self.loaded.name}: the batch is not of the handler's input schema")
+        work = Work(batch.num_rows, [], keep_stages=stages)
+        if batch.num_rows:
+            size = self.profile.max_rows or batch.num_rows
+            starts = range(0, batch.num_rows, size)
+            for start in starts:
+                piece = batch if len(starts) == 1 else batch.slice(start, start + size)
+                rows = np.arange(start, start + piece.num_rows, dtype=np.int64)
+                work.parts.append(_Part(piece, rows, self.profile.bucket_for(piece.num_rows)))
+        for part in work.parts:
+            self._preprocess(part, work.timings)
+        return work
+
+    def infer(self, work: Work) -> Work:
+        """The second step of `run`: pad to the bucket, run the model, cut the padding off."""
+        for part in work.parts:
+            self._infer(part, work.timings)
+        return work
+
+    def postprocess(self, work: Work) -> Result:
+        """The third step of `run`: postprocess, check the outputs, isolate the rows that failed."""
+        answers = _Answers()
+        for part in work.parts:
+            outputs = self._postprocess(part, work.timings)
+            if outputs is not None:
+                self._take(part, outputs, answers)
+            else:
+                self._isolate(part, work.timings, answers)
+        return self._result(work, answers)
+
+    # One part through one stage. A stage's exception is kept in the part, and the later stages pass it by.
+
+    def _preprocess(self, part: _Part, timings: dict[str, float]) -> None:
+        with self._stage(part, "preprocess", timings) as handler:
+            part.value = handler.preprocess(part.batch)
+            part.stage_values["preprocess"] = part.value
+
+    def _infer(self, part: _Part, timings: dict[str, float]) -> None:
+        if part.failure is not None:
+            return
+        rows, bucket = part.batch.num_rows, part.shape_rows
+        with self._stage(part, "inference", timings) as handler:
+            if bucket is None:
+                part.value = handler.inference(part.value)
+            else:
+                part.value = cut(handler.inference(pad(part.value, rows, bucket)), rows, bucket)
+            part.stage_values["inference"] = part.value
+
+    def _postprocess(self, part: _Part, timings: dict[str, float]) -> Batch | None:
+        outputs: Batch | None = None
+        if part.failure is None:
+            with self._stage(part, "postprocess", timings) as handler:
+                returned = handler.postprocess(part.value, part.batch)
+                outputs = build_outputs(self.loaded.outputs, returned, part.batch.num_rows, self.loaded.name)
+        part.value = None
+        return outputs
+
+    @contextlib.contextmanager
+    def _stage(self, part: _Part, stage: str, timings: dict[str, float]) -> Iterator[Handler]:
+        if self._handler is None:
+            raise ConfigError(f"handler {self.loaded.name} is not loaded; use the engine in a with block")
+        started = time.perf_counter()
+        try:
+            with _inference_mode():
+                yield self._handler
+        except Exception as exc:
+            if _is_mutation(exc):
+                raise InputMutatedError(
+                    f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; copy first: "
+                    "batch['name'].numpy().copy(), or .torch(), which is a copy"
+                ) from exc
+            part.failure = _Failure(stage, exc)
+            part.value = None
+        finally:
+            timings[stage] = timings.get(stage, 0.0) + time.perf_counter() - started
+
+    # Isolation: split until the guilty rows stand alone, then give the others the shape they would have had.
+
+    def _isolate(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
+        shape_rows = part.shape_rows or part.batch.num_rows
+        found = _Answers()
+        self._split(part, shape_rows, timings, found)
+        if len(found.outputs) > 1:
+            innocent = np.sort(np.concatenate(found.rows))
+            together = self._again(part, innocent, shape_rows)
+            outputs = self._through(together, timings)
+            if outputs is not None:
+                found.rows, found.outputs, found.buckets, found.stages = [], [], [], []
+                self._take(together, outputs, found)
+        for name in ("rows", "outputs", "buckets", "errors", "stages"):
+            getattr(answers, name).extend(getattr(found, name))
+
+    def _split(self, part: _Part, shape_rows: int, timings: dict[str, float], answers: _Answers) -> None:
+        rows = part.rows
+        if len(rows) == 1:
+            row, failure, reason = int(rows[0]), cast("_Failure", part.failure), part.batch.rejections.get(0)
+            error = self._row_error(row, failure) if reason is None else self._rejection(row, reason)
+            answers.errors.append(error)
+            return
+        middle = len(rows) // 2
+        for half in (rows[:middle], rows[middle:]):
+            piece = self._again(part, half, shape_rows)
+            outputs = self._through(piece, timings)
+            if outputs is not None:
+                self._take(piece, outputs, answers)
+            else:
+                self._split(piece, shape_rows, timings, answers)
+
+    def _again(self, part: _Part, rows: _Rows, shape_rows: int) -> _Part:
+        return _Part(part.batch.take(np.searchsorted(part.rows, rows)), rows, shape_rows)
+
+    def _through(self, part: _Part, timings: dict[str, float]) -> Batch | None:
+        self._preprocess(part, timings)
+        self._infer(part, timings)
+        return self._postprocess(part, timings)
+
+    def _take(self, part: _Part, outputs: Batch, answers: _Answers) -> None:
+        rows, rejections = part.rows, part.batch.rejections
+        if rejections:
+            for position, reason in rejections.items():
+                answers.errors.append(self._rejection(int(rows[position]), reason))
+            kept = np.setdiff1d(np.arange(len(rows)), np.fromiter(rejections, np.int64))
+            rows, outputs = rows[kept], outputs.take(kept)
+        answers.rows.append(rows)
+        answers.outputs.append(outputs)
+        answers.buckets.append(part.shape_rows or part.batch.num_rows)
+        answers.stages.append(
+            StageValues(part.rows, part.stage_values.get("preprocess"), part.stage_values.get("inference"))
+        )
+
+    def _rejection(self, row: int, reason: str) -> RowError:
+        return RowError(row, "rejected", f"handler {self.loaded.name}: {reason}")
+
+    def _row_error(self, row: int, failure: _Failure) -> RowError:
+        exc = failure.exc
+        name = self.loaded.name
+        if isinstance(exc, OutputError):
+            return RowError(row, "failed", str(exc), exc.field, failure.stage, type(exc).__name__)
+        logger.warning(
+            "event=row_failed handler=%s stage=%s type=%s\n%s",
+            name,
+            failure.stage,
+            type(exc).__name__,
+            "".join(traceback.format_exception(exc)).rstrip(),
+        )
+        text = (
+            str(exc)
+            if isinstance(exc, UnpaddableError)
+            else f"raised {type(exc).__name__}: {shown_text(exc)}"
+        )
+        message = f"handler {name}: {failure.stage} {text}"
+        return RowError(row, "failed", message, None, failure.stage, type(exc).__name__)
+
+    def _result(self, work: Work, answers: _Answers) -> Result:
+        if not answers.outputs:
+            outputs, index, buckets = (
+                empty_batch(self.loaded.outputs),
+                np.empty(0, np.int64),
+                np.empty(0, np.int32),
+            )
+        else:
+            outputs, index = Batch.concat(answers.outputs), np.concatenate(answers.rows)
+            sizes = [len(rows) for rows in answers.rows]
+            buckets = np.repeat(np.asarray(answers.buckets, np.int32), sizes)
+            if len(answers.rows) > 1 and np.any(np.diff(index) < 0):
+                order = np.argsort(index, kind="stable")
+                outputs, index, buckets = outputs.take(order), index[order], buckets[order]
+        return Result(
+            num_rows=work.num_rows,
+            outputs=outputs,
+            index=index,
+            errors=tuple(sorted(answers.errors, key=lambda error: error.row)),
+            timings=work.timings,
+            buckets=buckets,
+            stages=tuple(answers.stages) if work.keep_stages else (),
+        )
+
+
+def merge(decoded: Decoded, result: Result) -> Result:
+    """A result on the rows of a codec's good rows, put back on the rows of its source."""
+    if not decoded.errors and decoded.num_rows == result.num_rows:
+        return result
+    index = decoded.index
+    moved = [error.at(int(index[error.row])) for error in result.errors]
+    return Result(
+        num_rows=decoded.num_rows,
+        outputs=result.outputs,
+        index=index[result.index],
+        errors=tuple(sorted([*decoded.errors, *moved], key=lambda error: error.row)),
+        timings=result.timings,
+        buckets=result.buckets,
+        stages=tuple(
+            StageValues(index[item.rows], item.preprocess, item.inference) for item in result.stages
+        ),
+    )
+
+
+def shown_text(exc: Exception) -> str:
+    """An exception's text cut to a line of 300 characters."""
+    text = " ".join(str(exc).split())
+    return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+def _is_mutation(exc: Exception) -> bool:
+    return (
+        isinstance(exc, ValueError)
+        and "read-only" in str(exc)
+        and ("destination" in str(exc) or "output" in str(exc))
+    )
+
+
+def _inference_mode() -> contextlib.AbstractContextManager[Any]:
+    torch = cast("Any", sys.modules.get("torch"))
+    if torch is None or not hasattr(torch, "inference_mode"):
+        return contextlib.nullcontext()
+    return torch.inference_mode()
+
+
+def _check_device(profile: Profile) -> None:
+    if profile.device == "cpu":
+        return
+    torch = cast("Any", sys.modules.get("torch"))
+    if torch is None or not torch.cuda.is_available():
+        raise ConfigError(
+            f"profile {profile.name!r} asks for device {shown(profile.device)}, which is not there: "
+            f"{'torch sees no CUDA device' if torch else 'torch is not imported by the handler'}; "
+            "`parity doctor` shows what is"
+        )

@@ -1,0 +1,120 @@
+"""Precision, TF32, determinism, seeds, threads, memory: set them as the profile says, and record them.
+
+Torch is touched only when something else has imported it already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import locale
+import os
+import platform
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from parity.profile import Profile
+
+_RECORDED_PACKAGES = (
+    "numpy pyarrow torch ml-dtypes safetensors pandas polars opencv-python-headless Pillow scikit-learn "
+    "onnxruntime lightgbm xgboost tokenizers"
+).split()
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def apply(profile: Profile) -> None:
+    """Set this process's numerics as the profile says: seeds, torch's threads, TF32 and determinism.
+
+    Also raises glibc's mmap and trim thresholds, so that large activations are not given back to the kernel
+    and faulted in again for every batch (measured: 1.7 to 2.7 times faster on a small CNN, same bits).
+    """
+    random.seed(profile.seed)
+    np.random.seed(profile.seed % 2**32)  # noqa: NPY002 - the global generator is what user code reads
+    _keep_memory()
+    torch = cast("Any", sys.modules.get("torch"))
+    if torch is None:
+        return
+    torch.manual_seed(profile.seed)
+    torch.set_num_threads(profile.threads)
+    torch.use_deterministic_algorithms(profile.deterministic, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.set_float32_matmul_precision("high" if profile.tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = profile.tf32
+    torch.backends.cudnn.benchmark = not profile.deterministic
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
+
+def fingerprint(profile: Profile) -> dict[str, str]:
+    """What decides the bits of an answer beside code and artifacts, as flat texts that can be compared.
+
+    Keys: python, os, machine, cpu, package.NAME, threads, torch.*, gpu.*, env.*, timezone, locale and every
+    setting of the profile as profile.NAME.
+    """
+    found = {
+        "python": platform.python_version(),
+        "os": platform.system(),
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "timezone": os.environ.get("TZ") or time.tzname[0],
+        "locale": locale.setlocale(locale.LC_CTYPE),
+    }
+    for package in _RECORDED_PACKAGES:
+        version = _version(package)
+        if version is not None:
+            found[f"package.{package}"] = version
+    for variable in (
+        "PYTHONHASHSEED",
+        "OMP_NUM_THREADS",
+        "MKL_CBWR",
+        "ATEN_CPU_CAPABILITY",
+        "OPENBLAS_CORETYPE",
+    ):
+        if variable in os.environ:
+            found[f"env.{variable}"] = os.environ[variable]
+    for setting in profile.to_settings():
+        key, _, value = setting.partition("=")
+        found[f"profile.{key}"] = value
+    torch = cast("Any", sys.modules.get("torch"))
+    if torch is not None:
+        found["torch.cpu_capability"] = str(torch.backends.cpu.get_cpu_capability())
+        found["torch.threads"] = str(torch.get_num_threads())
+        found["torch.mkldnn"] = str(bool(torch.backends.mkldnn.is_available()))
+        if torch.cuda.is_available() and profile.device != "cpu":
+            properties = torch.cuda.get_device_properties(torch.device(profile.device))
+            found["gpu.name"] = str(properties.name)
+            found["gpu.sm_count"] = str(properties.multi_processor_count)
+            found["gpu.cuda"] = str(torch.version.cuda)
+            found["gpu.cudnn"] = str(torch.backends.cudnn.version())
+    return found
+
+
+def _keep_memory() -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_TRIM_THRESHOLD, 2_000_000_000)
+        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
