@@ -40,9 +40,8 @@ class Batch(Mapping[str, Column]):
             {num_rows} if num_rows is not None else set()
         )
         if len(lengths) > 1:
-            raise SchemaError(
-                f"batch columns differ in length: { ({name: len(column) for name, column in columns.items()}) }"
-            )
+            found = {name: len(column) for name, column in columns.items()}
+            raise SchemaError(f"batch columns differ in length: {found}")
         self.schema = schema
         self._columns = dict(columns)
         self.num_rows = lengths.pop() if lengths else 0

@@ -125,7 +125,7 @@ class Column:
         Raises:
             SchemaError: a row is null, or the values have no tensor dtype.
         """
-        import torch  # noqa: PLC0415 - torch is optional and heavy
+        import torch
 
         values = self.numpy()
         if values.dtype.kind == "M":
@@ -138,7 +138,7 @@ class Column:
             tensor = torch.empty(values.shape, dtype=torch.bfloat16)
             np.copyto(tensor.view(torch.int16).numpy(), values.view(np.int16))
         else:
-            tensor = torch.empty(values.shape, dtype=cast("Any", getattr(torch, values.dtype.name)))
+            tensor = torch.empty(values.shape, dtype=getattr(torch, values.dtype.name))
             np.copyto(tensor.numpy(), values)
         return tensor.to(device)
 
@@ -162,7 +162,7 @@ class Column:
             scalar = pa.scalar(cast("Any", stored), type=field.arrow_type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
             raise SchemaError(f"fill_null({shown(value)}) does not fit {field.describe()}: {exc}") from exc
-        return Column(field, arrow=pc.fill_null(self.arrow, scalar))
+        return Column(field, arrow=cast("Any", pc.fill_null(self.arrow, scalar)))
 
     def with_field(self, field: Field) -> Column:
         """The same values under another field of the same canonical type."""
@@ -213,7 +213,7 @@ class Column:
         indices = np.asarray(rows, dtype=np.int64)
         if self._numpy is not None and self._arrow is None:
             return Column(self.field, numpy=self._numpy[indices])
-        return Column(self.field, arrow=self.arrow.take(pa.array(indices)))
+        return Column(self.field, arrow=self.arrow.take(cast("Any", pa.array(indices))))
 
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:
@@ -233,13 +233,14 @@ class Column:
             field = field.as_tensor
         if field.numpy_dtype is None:
             values: np.ndarray[Any, Any] = np.empty(len(arrow), dtype=object)
-            values[:] = self.to_pylist()
+            for row, value in enumerate(self.to_pylist()):  # at once, numpy would look into lists
+                values[row] = value
         else:
             if arrow.null_count:
                 row = int(np.flatnonzero(~self.valid)[0])
                 raise SchemaError(
-                    f"row {row} of {arrow.null_count} null rows in a {self.field.describe()} column: numpy has no "
-                    "null; use .fill_null(value) for a stand-in, or .valid to tell the rows apart"
+                    f"row {row} is null ({arrow.null_count} are) in a {self.field.describe()} column: numpy "
+                    "has no null; use .fill_null(value) for a stand-in, or .valid to tell the rows apart"
                 )
             if field.row_shape is None:
                 raise SchemaError(f"rows of {self.field.describe()} differ in shape; use .arrays()")
@@ -282,7 +283,7 @@ def _arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[An
     if flat.dtype == np.bool_:
         items: pa.Array[Any] = pa.array(flat)
     else:
-        items = pa.Array.from_buffers(value_type, len(flat), [None, pa.py_buffer(flat)])
+        items = pa.Array.from_buffers(value_type, len(flat), [None, pa.py_buffer(cast("Any", flat))])
     if not isinstance(field, Tensor):
         return items
     return pa.Array.from_buffers(field.arrow_type, rows, [None], children=[items])
@@ -291,7 +292,7 @@ def _arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[An
 def _rows_as_arrays(field: Tensor, arrow: pa.Array[Any]) -> list[np.ndarray[Any, Any] | None]:
     found: list[np.ndarray[Any, Any] | None] = []
     for row in range(len(arrow)):
-        scalar = cast("Any", arrow[row])
+        scalar: Any = arrow[row]
         if not scalar.is_valid:
             found.append(None)
             continue

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
@@ -223,7 +223,7 @@ class Engine:
         return outputs
 
     @contextlib.contextmanager
-    def _stage(self, part: _Part, stage: str, timings: dict[str, float]) -> Iterator[Handler]:
+    def _stage(self, part: _Part, stage: str, timings: dict[str, float]) -> Generator[Handler]:
         if self._handler is None:
             raise ConfigError(f"handler {self.loaded.name} is not loaded; use the engine in a with block")
         started = time.perf_counter()
@@ -233,8 +233,8 @@ class Engine:
         except Exception as exc:
             if _is_mutation(exc):
                 raise InputMutatedError(
-                    f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; copy first: "
-                    "batch['name'].numpy().copy(), or .torch(), which is a copy"
+                    f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; "
+                    "copy first: batch['name'].numpy().copy(), or .torch(), which is a copy"
                 ) from exc
             part.failure = _Failure(stage, exc)
             part.value = None
@@ -369,11 +369,8 @@ def shown_text(exc: Exception) -> str:
 
 
 def _is_mutation(exc: Exception) -> bool:
-    return (
-        isinstance(exc, ValueError)
-        and "read-only" in str(exc)
-        and ("destination" in str(exc) or "output" in str(exc))
-    )
+    text = str(exc) if isinstance(exc, ValueError) else ""
+    return "read-only" in text and ("destination" in text or "output" in text)
 
 
 def _inference_mode() -> contextlib.AbstractContextManager[Any]:

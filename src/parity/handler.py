@@ -127,8 +127,8 @@ class Context:
 
     def load_arrays(self, relative: str) -> dict[str, np.ndarray[Any, Any]]:
         """The named arrays of a safetensors file; raises ConfigError when it is missing or broken."""
-        from safetensors import SafetensorError  # noqa: PLC0415 - optional
-        from safetensors.numpy import load_file  # noqa: PLC0415 - optional
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
 
         path = self.path(relative)
         try:
@@ -145,9 +145,9 @@ class Context:
         Raises:
             ConfigError: the file is missing or broken, or its weights are not exactly the module's.
         """
-        import torch  # noqa: PLC0415 - optional and heavy
-        from safetensors import SafetensorError  # noqa: PLC0415 - optional
-        from safetensors.torch import load_file  # noqa: PLC0415 - optional
+        import torch
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
 
         path = self.path(relative)
         try:
@@ -182,7 +182,8 @@ class LoadedHandler:
         for name in ("inputs", "outputs"):
             if not isinstance(getattr(self.cls, name, None), Schema):
                 raise ConfigError(
-                    f"handler class {self.cls.__name__} has no schema {name!r}; write {name} = Schema(...) in it"
+                    f"handler class {self.cls.__name__} has no schema {name!r}; "
+                    f"write {name} = Schema(...) in it"
                 )
 
     @classmethod

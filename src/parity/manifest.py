@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -92,4 +92,4 @@ def _manifest(data: Mapping[str, Any], path: Path, default_name: str) -> Manifes
             profiles[name] = Profile.from_mapping(name, cast("dict[str, Any]", settings))
         except ConfigError as exc:
             raise ConfigError(f"{path}: {exc}") from exc
-    return Manifest(**{"name": default_name, **texts}, profiles=profiles, **tables)
+    return replace(Manifest(default_name, profiles=profiles), **cast("Any", {**texts, **tables}))

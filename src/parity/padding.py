@@ -1,8 +1,8 @@
 """Padding a batch of arrays to a bucket, and cutting the padding off again.
 
 Works on any tree of dicts, tuples and dataclasses whose leaves are arrays (numpy or torch) with the rows as
-first dimension, or lists with one item a row. Numbers, strings, None and arrays without dimensions are no rows
-and pass through. The padding is copies of the last real row, a valid input by construction: zeros can
+first dimension, or lists with one item a row. Numbers, strings, None and arrays without dimensions are no
+rows and pass through. The padding is copies of the last real row, a valid input by construction: zeros can
 hit edge cases and cost denormals.
 """
 
@@ -64,16 +64,16 @@ def _map(value: Any, rows: int, change: Callable[[Any], Any], what: str, path: s
             return value
         if value.shape[0] != rows:
             raise UnpaddableError(
-                f"{what} an array of shape {tuple(value.shape)} at {path} for {rows} rows: the first dimension must "
-                "be the rows; padding to a bucket is not possible otherwise"
+                f"{what} an array of shape {tuple(value.shape)} at {path} for {rows} rows: the first dimension "
+                "must be the rows; padding to a bucket is not possible otherwise"
             )
         return change(value)
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if len(items) != rows:
             raise UnpaddableError(
-                f"{what} a list of {len(items)} items at {path} for {rows} rows: a list is one item a row; use a "
-                "tuple or a dict to hold several arrays"
+                f"{what} a list of {len(items)} items at {path} for {rows} rows: a list is one item a row; use "
+                "a tuple or a dict to hold several arrays"
             )
         return change(items)
     if isinstance(value, Mapping):
@@ -94,8 +94,8 @@ def _map(value: Any, rows: int, change: Callable[[Any], Any], what: str, path: s
     if isinstance(value, _SCALARS):
         return value
     raise UnpaddableError(
-        f"{what} a {type(value).__name__} at {path}, which cannot be padded to a bucket: return arrays, or a dict, "
-        "tuple or dataclass of arrays"
+        f"{what} a {type(value).__name__} at {path}, which cannot be padded to a bucket: return arrays, "
+        "or a dict, tuple or dataclass of arrays"
     )
 
 

@@ -21,7 +21,7 @@ class Pipeline:
 
     Args:
         engine: an entered engine.
-        preprocess_workers: threads that preprocess, at least 1; more help where preprocessing releases the GIL.
+        preprocess_workers: threads that preprocess, at least 1; more help where the stage releases the GIL.
         depth: batches in flight behind the one that is being inferred, at least 1; this bounds the memory.
 
     Raises:

@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from parity.errors import ConfigError, did_you_mean, shown
 
@@ -21,8 +21,8 @@ class Profile:
         name: the profile's name in handler.toml.
         device: "cpu", "cuda" or "cuda:N".
         precision: the dtype that `Context.load_model` gives a model's weights.
-        buckets: batch sizes that inference is padded to, ascending; empty means batches as they come. Rows get
-            the same bits in every batch composition only where a bucket was proven to do so.
+        buckets: batch sizes that inference is padded to, ascending; empty means batches as they come. Rows
+            get the same bits in every batch composition only where a bucket was proven to do so.
         threads: intra-op threads of torch; 1 leaves parallelism to batches and requests.
         deterministic: ask torch for deterministic algorithms.
         tf32: allow TF32 in matrix products and convolutions on NVIDIA GPUs.
@@ -42,12 +42,12 @@ class Profile:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        buckets = self.buckets
-        if isinstance(buckets, int) and not isinstance(buckets, bool):
+        buckets = cast("object", self.buckets)  # a TOML file may say anything
+        if _is_count(buckets):
             buckets = (buckets,)
-        if not isinstance(buckets, list | tuple) or not all(_is_count(size) for size in buckets):
+        if not isinstance(buckets, list | tuple) or not all(map(_is_count, cast("list[Any]", buckets))):
             raise self._wrong("buckets", "a list of positive batch sizes such as [16, 32]")
-        object.__setattr__(self, "buckets", tuple(sorted(set(buckets))))
+        object.__setattr__(self, "buckets", tuple(sorted(set(cast("list[int]", buckets)))))
         if self.precision not in get_args(Precision):
             raise self._wrong("precision", f"one of {', '.join(get_args(Precision))}")
         if self.device != "cpu" and self.device.partition(":")[0] != "cuda":

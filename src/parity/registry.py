@@ -12,11 +12,11 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -189,8 +189,8 @@ def _from_module(name: str, class_name: str, ref: str, app_dir: str | None) -> L
 def _import_file(path: Path) -> ModuleType:
     """Import a handler file under a name of its own, with its folder first on the import path.
 
-    Two handlers may have siblings of one name: the modules that an earlier handler took from its own folder are
-    forgotten when this folder has a file of the same name (the earlier handler keeps its references).
+    Two handlers may have siblings of one name: the modules that an earlier handler took from its own folder
+    are forgotten when this folder has a file of the same name (the earlier handler keeps its references).
     """
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"_parity_{path.parent.name}_{path.stem}_{digest}".replace("-", "_").replace(".", "_")
@@ -223,7 +223,7 @@ _handler_folders: set[str] = set()
 
 
 @contextmanager
-def _on_import_path(folder: Path) -> Iterator[None]:
+def _on_import_path(folder: Path) -> Generator[None]:
     text = str(folder.resolve())
     if not folder.is_dir():
         raise ReferenceNotFoundError(f"--app-dir {str(folder)!r} is not a folder")
@@ -251,13 +251,14 @@ def _pick_class(module: ModuleType, class_name: str, where: str) -> type[Handler
     if not classes:
         raise ReferenceNotFoundError(f"{where} defines no subclass of parity.Handler")
     raise ReferenceNotFoundError(
-        f"{where} defines {len(classes)} handlers ({', '.join(classes)}); name one: {where}:{next(iter(classes))}"
+        f"{where} defines {len(classes)} handlers ({', '.join(classes)}); name one, as in "
+        f"{where}:{next(iter(classes))}"
     )
 
 
 def _handler_classes(module: ModuleType) -> Mapping[str, type[Handler]]:
     return {
-        name: cast("type[Handler]", item)
+        name: item
         for name, item in vars(module).items()
         if isinstance(item, type) and issubclass(item, Handler) and item.__module__ == module.__name__
     }
@@ -266,7 +267,8 @@ def _handler_classes(module: ModuleType) -> Mapping[str, type[Handler]]:
 def _no_such_path(path: Path) -> str:
     parent = path.parent
     if not parent.is_dir():
-        return f"no handler {str(path)!r}: folder {str(parent)!r} does not exist (working folder: {Path.cwd().name}/)"
+        here = Path.cwd().name
+        return f"no handler {str(path)!r}: folder {str(parent)!r} does not exist (working folder: {here}/)"
     names = [item.name for item in parent.iterdir() if item.is_dir() or item.suffix == ".py"]
     hint = did_you_mean(path.name, names)
     return f"no handler {str(path)!r}: nothing of that name in {str(parent)!r}{f'; {hint}' if hint else ''}"

@@ -52,7 +52,7 @@ class Result:
         if self.errors:
             take = np.full(self.num_rows, -1, dtype=np.int64)
             take[self.index] = np.arange(len(self.index))
-            indices = pa.array(take, mask=take < 0)
+            indices: Any = pa.array(take, mask=take < 0)
             columns = [column.take(indices) for column in columns]
         columns.append(self._error_array())
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -20,7 +20,16 @@ import pyarrow as pa
 
 from parity.errors import SchemaError, did_you_mean, shown
 
-MISSING: Final = type("Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = _Missing()
 """The default of a field that has none: a missing key is then an error."""
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -372,7 +381,7 @@ class Timestamp(Field):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        return pa.timestamp(self.unit, tz=self.tz)
+        return pa.timestamp(self.unit, tz=cast("Any", self.tz))
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -554,15 +563,12 @@ class Schema(Mapping[str, Field]):
         for name, field in fields.items():
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
                 raise SchemaError(
-                    f"field name {shown(name)} must start with a letter and hold letters, digits and '_' only; "
-                    "names with a leading '_' are kept for parity's own columns"
+                    f"field name {shown(name)} must start with a letter and hold only letters, digits "
+                    "and '_'; names with a leading '_' are kept for parity's own columns"
                 )
             if not isinstance(field, Field):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-                hint = (
-                    f"; write {name}={getattr(field, '__name__', 'Int64')}()"
-                    if isinstance(field, type)
-                    else ""
-                )
+                item = cast("object", field)
+                hint = f"; write {name}={item.__name__}()" if isinstance(item, type) else ""
                 raise SchemaError(f"field {name!r}: {shown(field)} is not a field type{hint}")
         self._fields = dict(fields)
         self._arrow: pa.Schema | None = None
