@@ -64,16 +64,16 @@ def _map(value: Any, rows: int, change: Callable[[Any], Any], what: str, path: s
             return value
         if value.shape[0] != rows:
             raise UnpaddableError(
-                f"{what} an array of shape {tuple(value.shape)} at {path} for {rows} rows: the first dimension "
-                "must be the rows; padding to a bucket is not possible otherwise"
+                f"{what} an array of shape {tuple(value.shape)} at {path} for {rows} rows: the first "
+                "dimension must be the rows; padding to a bucket is not possible otherwise"
             )
         return change(value)
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if len(items) != rows:
             raise UnpaddableError(
-                f"{what} a list of {len(items)} items at {path} for {rows} rows: a list is one item a row; use "
-                "a tuple or a dict to hold several arrays"
+                f"{what} a list of {len(items)} items at {path} for {rows} rows: a list is one item a row; "
+                "use a tuple or a dict to hold several arrays"
             )
         return change(items)
     if isinstance(value, Mapping):
