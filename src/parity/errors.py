@@ -96,11 +96,21 @@ class OutputError(StageError):
 
     Attributes:
         field: the output field at fault, when there is one.
+        rows: the rows of that field whose values are at fault, ascending; empty when the field as a whole is.
     """
 
-    def __init__(self, message: str, *, handler: str = "", stage: str = "", field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        handler: str = "",
+        stage: str = "",
+        field: str | None = None,
+        rows: Sequence[int] = (),
+    ) -> None:
         super().__init__(message, handler=handler, stage=stage)
         self.field = field
+        self.rows = tuple(rows)
 
 
 class InputMutatedError(ParityError):

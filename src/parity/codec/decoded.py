@@ -1,0 +1,88 @@
+"""What every decoder returns: the good rows as a batch, their source positions, and the others' errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parity.batch import Batch
+from parity.column import Column
+from parity.errors import ParityError, RowError
+from parity.schema import Schema
+
+
+class RowInvalidError(ParityError):
+    """One row does not fit the schema.
+
+    Attributes:
+        field: the field at fault; None when the row as a whole is.
+        message: what was wrong, what was expected, what to do next.
+    """
+
+    def __init__(self, field: str | None, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+
+    def at(self, row: int) -> RowError:
+        """The record of this error for the row at position `row`."""
+        return RowError(row=row, kind="invalid", message=self.message, field=self.field)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Input rows after decoding.
+
+    Attributes:
+        num_rows: how many rows came in.
+        batch: the rows that fit the schema, in their order.
+        index: the source position of each row of `batch`, ascending; int64, read-only.
+        errors: one error for each row that does not fit, in row order.
+    """
+
+    num_rows: int
+    batch: Batch
+    index: np.ndarray[Any, np.dtype[np.int64]]
+    errors: tuple[RowError, ...] = ()
+
+    @staticmethod
+    def of(batch: Batch) -> Decoded:
+        """A batch all of whose rows are good."""
+        return Decoded(batch.num_rows, batch, _positions(batch.num_rows))
+
+    @staticmethod
+    def around(batch: Batch, num_rows: int, errors: Mapping[int, RowError]) -> Decoded:
+        """A batch of the good rows among `num_rows`, the others having an error each."""
+        if not errors:
+            return Decoded.of(batch)
+        return Decoded(num_rows, batch, _rest(num_rows, errors), tuple(errors[row] for row in sorted(errors)))
+
+    @staticmethod
+    def sifted(
+        schema: Schema, columns: Mapping[str, Column], num_rows: int, errors: Mapping[int, RowError]
+    ) -> Decoded:
+        """The rows of full-length columns without those that have an error.
+
+        What the columns hold in the rows with an error does not matter.
+        """
+        batch = Batch(schema, columns, num_rows)
+        if not errors:
+            return Decoded.of(batch)
+        return Decoded.around(batch.take(_rest(num_rows, errors)), num_rows, errors)
+
+
+def _rest(num_rows: int, errors: Mapping[int, RowError]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    keep = np.ones(num_rows, dtype=np.bool_)
+    keep[list(errors)] = False
+    index = np.flatnonzero(keep).astype(np.int64)
+    index.flags.writeable = False
+    return index
+
+
+def _positions(num_rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    index = np.arange(num_rows, dtype=np.int64)
+    index.flags.writeable = False
+    return index
