@@ -7,7 +7,7 @@ earlier in the chain and runs on a pool of its own, so there is no cycle to dead
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from parity.codec.decoded import Decoded
@@ -37,7 +37,7 @@ class Pipeline:
         self._workers = preprocess_workers
         self._depth = depth
 
-    def map(self, batches: Iterable[Decoded]) -> Iterator[Result]:
+    def map(self, batches: Iterable[Decoded]) -> Generator[Result]:
         """A result for each batch, in order; batches are taken from the iterable as room comes free.
 
         The iterable is read by the caller's thread. Closing the iterator, or an exception from the iterable
