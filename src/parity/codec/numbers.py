@@ -36,6 +36,19 @@ def plain_number(value: Any) -> int | float | None:
     return float(value) if type(value).__module__ == "ml_dtypes" else None
 
 
+def kind_problem(source: np.dtype[Any], wanted: np.dtype[Any]) -> str:
+    """Why values of one dtype are not even the right kind for another; empty when they may fit."""
+    if source == wanted:
+        return ""
+    if (source == np.bool_) != (wanted == np.bool_):
+        return "is not boolean" if wanted == np.bool_ else "is boolean, not a number"
+    if wanted.kind in "iu" and source.kind not in "iu":
+        return "does not hold integers"
+    if source.kind not in "iu" and not (is_float(source) and source.itemsize <= 8):
+        return "does not hold numbers"
+    return ""
+
+
 def finite_limit(dtype: np.dtype[Any]) -> float:
     """The least magnitude that rounds to infinity in a float dtype; infinity for float64."""
     return _FINITE_LIMITS[dtype.name]

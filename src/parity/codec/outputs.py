@@ -16,12 +16,15 @@ import pyarrow.compute as pc
 from parity.batch import Batch
 from parity.codec.build import build_array, build_column
 from parity.codec.constraints import Faults, numeric_faults
+from parity.codec.convert import convert
 from parity.codec.foreign import as_numpy, library_of
+from parity.codec.kinds import kind_problems
+from parity.codec.layouts import is_list_like, one_chunk, plain_type
 from parity.codec.rejection import ValueRejectedError, brief
 from parity.codec.values import compile_value
 from parity.column import Column
 from parity.errors import OutputError, did_you_mean
-from parity.schema import Date, Field, Image, List, Schema, Struct, Tensor, Timestamp
+from parity.schema import Date, Field, Image, Schema, Tensor, Timestamp
 
 Array = np.ndarray[Any, Any]
 
@@ -87,7 +90,7 @@ class _OutputField:
     def column(self, value: Any) -> Column:
         if isinstance(value, Column):
             value = value.arrow if value.null_count or value.field.numpy_dtype is None else value.numpy()
-        if isinstance(value, pa.Array | pa.ChunkedArray) or library_of(value) in ("pandas", "polars"):
+        if isinstance(value, pa.Array | pa.ChunkedArray) or library_of(value) == "polars":
             return self._from_arrow(value)
         if isinstance(value, np.ma.MaskedArray):
             return self._from_masked(cast("Any", value))
@@ -108,9 +111,9 @@ class _OutputField:
         field = self.field.as_tensor if isinstance(self.field, Image) else self.field
         dtype = field.numpy_dtype
         if dtype is None or (isinstance(self.field, Image) and self.field.form == "encoded"):
-            items = "lists" if isinstance(field, List) else "dicts" if isinstance(field, Struct) else "values"
             raise self._error(
-                f"an array of dtype {values.dtype}; expected {self.field.describe()}: return a list of {items}"
+                f"an array of dtype {values.dtype}; expected {self.field.describe()}: return a list with one "
+                "Python value for each row"
             )
         self._check_rows(values.shape[0] if values.ndim else None, values)
         if values.dtype != dtype:
@@ -177,7 +180,24 @@ class _OutputField:
         return build_column(self.field, found)
 
     def _from_arrow(self, value: Any) -> Column:
-        raise self._error("Arrow arrays are not read yet")
+        array: Any = one_chunk(value)
+        self._check_rows(len(array), value)
+        kind: Any = plain_type(array.type)
+        exact = self.field.arrow_type
+        if isinstance(self.field, Tensor | Image) and is_list_like(kind):
+            while is_list_like(kind):
+                kind = plain_type(kind.value_type)
+            exact = (
+                self.field.as_tensor.value_type if isinstance(self.field, Image) else self.field.value_type
+            )
+        if self.field.numpy_dtype is not None and not kind.equals(exact) and not pa.types.is_struct(kind):
+            raise self._error(f"type {kind}; the schema says {exact}; cast it in postprocess")
+        problems = list(kind_problems(self.name, self.field, array.type))
+        if problems:
+            raise self._error("; ".join(problems))
+        found = convert(self.field, array)
+        self._raise_faults(found.faults)
+        return Column(self.field, arrow=found.array)
 
     def _raise_faults(self, faults: Faults) -> None:
         if not faults:

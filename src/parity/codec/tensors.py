@@ -11,7 +11,15 @@ from typing import Any, Final, cast
 import numpy as np
 
 from parity.codec.foreign import as_numpy
-from parity.codec.numbers import exact_cast, finite_limit, float_of_int, is_float, nearest, plain_number
+from parity.codec.numbers import (
+    exact_cast,
+    finite_limit,
+    float_of_int,
+    is_float,
+    kind_problem,
+    nearest,
+    plain_number,
+)
 from parity.codec.rejection import ValueRejectedError, brief, wrong_type
 from parity.schema import Tensor
 
@@ -185,19 +193,6 @@ class TensorDecoder:
             found = found.copy()
         found.flags.writeable = False
         return found
-
-
-def kind_problem(source: np.dtype[Any], wanted: np.dtype[Any]) -> str:
-    """Why values of one dtype are not even the right kind for another; empty when they may fit."""
-    if source == wanted:
-        return ""
-    if (source == np.bool_) != (wanted == np.bool_):
-        return "is not boolean" if wanted == np.bool_ else "is boolean, not a number"
-    if wanted.kind in "iu" and source.kind not in "iu":
-        return "does not hold integers"
-    if source.kind not in "iu" and not (is_float(source) and source.itemsize <= 8):
-        return "does not hold numbers"
-    return ""
 
 
 def _first_fault(value: Any, shape: tuple[int | None, ...], field: Tensor) -> ValueRejectedError | None:

@@ -1,0 +1,136 @@
+"""Arrow tables, record batches and IPC streams as batches, and back: vectorised, zero-copy where it can be.
+
+A column whose type cannot be the field's kind is refused as a whole; a value that does not fit is a row error
+and leaves the other rows alone. Columns that the schema does not name are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parity.batch import Batch
+from parity.codec.build import constant_array
+from parity.codec.convert import convert
+from parity.codec.decoded import Decoded
+from parity.codec.kinds import kind_problems
+from parity.codec.layouts import is_list_like, one_chunk
+from parity.codec.values import compile_default, compile_value
+from parity.column import Column
+from parity.errors import MalformedError, RowError, SchemaError, did_you_mean
+from parity.schema import Schema
+
+__all__ = ["check_schema", "decode_ipc", "decode_table", "encode_ipc", "encode_table"]
+
+
+def check_schema(schema: Schema, given: pa.Schema) -> list[str]:
+    """Everything that keeps a table of schema `given` from being read as `schema`; empty when it can be."""
+    problems: list[str] = []
+    for name, field in schema.items():
+        places = given.get_all_field_indices(name)
+        if len(places) > 1:
+            problems.append(f"column {name!r} is there {len(places)} times; keep one")
+        elif places:
+            problems.extend(kind_problems(name, field, given.field(places[0]).type))
+        elif not field.has_default:
+            hint = did_you_mean(name, given.names)
+            problems.append(f"column {name!r} ({field.describe()}) is missing{f'; {hint}' if hint else ''}")
+    return problems
+
+
+def decode_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> Decoded:
+    """The rows of a table.
+
+    Raises:
+        SchemaError: a column is missing, there twice, or of the wrong kind; the message names them all.
+    """
+    problems = check_schema(schema, table.schema)
+    if problems:
+        raise SchemaError("the table does not fit the schema: " + " | ".join(problems))
+    columns: dict[str, Column] = {}
+    errors: dict[int, RowError] = {}
+    for name, field in schema.items():
+        place = table.schema.get_field_index(name)
+        if place < 0:
+            default = compile_default(name, field, compile_value(field))
+            columns[name] = Column(field, arrow=constant_array(field, default, table.num_rows))
+            continue
+        try:
+            found = convert(field, one_chunk(table.column(place)))
+        except SchemaError as exc:
+            raise SchemaError(f"column {name!r}: {exc}") from exc
+        columns[name] = Column(field, arrow=found.array)
+        for row, fault in found.faults.items():
+            errors.setdefault(row, RowError(row, "invalid", fault.message(name), name))
+    return Decoded.sifted(schema, columns, table.num_rows, errors)
+
+
+def encode_table(batch: Batch) -> pa.Table:
+    """The batch as a table of canonical types, without a copy."""
+    return batch.to_table()
+
+
+def decode_ipc(data: bytes | memoryview) -> pa.Table:
+    """The table in an Arrow IPC stream, checked so that hostile offsets cannot reach outside their buffers.
+
+    Text that is not UTF-8 is left for `decode_table`, which makes a row error of it.
+
+    Raises:
+        MalformedError: it is not an IPC stream, or is cut short, or its buffers contradict each other.
+    """
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+            table = reader.read_all()
+        _validate(table)
+    except (pa.ArrowException, OSError, ValueError, EOFError) as exc:
+        hint = "; this is the file format, send the stream format" if bytes(data[:6]) == b"ARROW1" else ""
+        raise MalformedError(f"not an Arrow IPC stream: {exc}{hint}") from exc
+    return table
+
+
+def encode_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
+    """An Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _validate(table: pa.Table) -> None:
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        for column in table.columns:
+            for chunk in column.chunks:
+                _as_bytes(chunk).validate(full=True)
+
+
+def _as_bytes(array: Any) -> Any:
+    """The same memory with text seen as bytes, which have no encoding to get wrong."""
+    kind = array.type
+    if pa.types.is_string(kind):
+        return array.view(pa.binary())
+    if pa.types.is_large_string(kind):
+        return array.view(pa.large_binary())
+    if pa.types.is_string_view(kind):
+        return array.view(pa.binary_view())
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _holds_text(kind):
+        inner = _as_bytes(array.values)
+        made = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return pa.Array.from_buffers(
+            made(inner.type), len(array), array.buffers()[:2], offset=array.offset, children=[inner]
+        )
+    if pa.types.is_struct(kind) and _holds_text(kind) and array.offset == 0:
+        inner = [_as_bytes(array.field(at)) for at in range(kind.num_fields)]
+        fields = [pa.field(str(at), child.type) for at, child in enumerate(inner)]
+        return pa.Array.from_buffers(pa.struct(fields), len(array), array.buffers()[:1], children=inner)
+    return array
+
+
+def _holds_text(kind: Any) -> bool:
+    if is_list_like(kind):
+        return _holds_text(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_holds_text(kind.field(at).type) for at in range(kind.num_fields))
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
