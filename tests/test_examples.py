@@ -100,7 +100,7 @@ def test_no_rows_are_an_empty_batch() -> None:
         (Int64(), {0, -(2**63), 2**63 - 1, 2**53 + 1}),
         (UInt8(ge=3, le=7), {3, 7}),
         (Int64(nullable=True, ge=1, le=1), {1, None}),
-        (String(max_length=4), {"", "long", "a\u0000é"}),
+        (String(max_length=4), {"", "long", "a\u0000é\u0301"}),
     ],
     ids=["int64", "range", "nullable", "text"],
 )

@@ -56,18 +56,24 @@ def example_batch(schema: Schema, rows: int, seed: int = 0) -> Batch:
     return _batch(schema, [_example_row(schema, row, seed) for row in range(rows)])
 
 
-def edge_batch(schema: Schema, seed: int = 0) -> Batch:
+def edge_batch(schema: Schema, seed: int = 0, *, overflow: bool = True) -> Batch:
     """Rows at the edges of what the schema allows: zeros, extremes, NaN, null, empty and long values.
 
     First one row for each kind with every field at that edge where it has it, then one row for each field and
     kind with the other fields ordinary.
+
+    Args:
+        schema: what the rows must fit.
+        seed: of the ordinary values.
+        overflow: take unbounded floats to the largest of their dtype too. Sums of such values overflow, so
+            that even a good model's answers to them may depend on the order of additions.
     """
-    return _batch(schema, list(_edge_rows(schema, seed)))
+    return _batch(schema, list(_edge_rows(schema, seed, overflow)))
 
 
 def edge_row(schema: Schema, kind: EdgeKind, seed: int = 0) -> Batch | None:
     """One row with every field at the edge `kind` where it has one; None when no field has."""
-    row = _edge_row(schema, kind, _example_row(schema, 0, seed))
+    row = _edge_row(schema, kind, _example_row(schema, 0, seed), overflow=True)
     return None if row is None else _batch(schema, [row])
 
 
@@ -159,10 +165,10 @@ def _ordinary_array(field: Tensor, sizes: list[int], rng: np.random.Generator) -
     return rng.integers(0, 256 if dtype == np.uint8 else 10, sizes).astype(dtype)
 
 
-def _edge_rows(schema: Schema, seed: int) -> Iterator[dict[str, Any]]:
+def _edge_rows(schema: Schema, seed: int, overflow: bool) -> Iterator[dict[str, Any]]:
     base = _example_row(schema, 0, seed)
     for kind in EDGE_KINDS:
-        row = _edge_row(schema, kind, base)
+        row = _edge_row(schema, kind, base, overflow)
         if row is not None:
             yield row
     if len(schema) == 1:
@@ -170,17 +176,37 @@ def _edge_rows(schema: Schema, seed: int) -> Iterator[dict[str, Any]]:
     position = 1
     for name, field in schema.items():
         for kind in EDGE_KINDS:
-            value = _edge(field, kind)
+            value = _edge_value(field, kind, overflow)
             if value is not _NO_EDGE:
                 yield {**_example_row(schema, position, seed), name: value}
                 position += 1
 
 
-def _edge_row(schema: Schema, kind: EdgeKind, base: dict[str, Any]) -> dict[str, Any] | None:
-    found = {name: _edge(field, kind) for name, field in schema.items()}
+def _edge_row(schema: Schema, kind: EdgeKind, base: dict[str, Any], overflow: bool) -> dict[str, Any] | None:
+    found = {name: _edge_value(field, kind, overflow) for name, field in schema.items()}
     if all(value is _NO_EDGE for value in found.values()):
         return None
     return {name: base[name] if value is _NO_EDGE else value for name, value in found.items()}
+
+
+def _edge_value(field: Field, kind: EdgeKind, overflow: bool) -> Any:
+    if not overflow and kind in ("least", "greatest") and _can_overflow(field):
+        return _NO_EDGE
+    return _edge(field, kind)
+
+
+def _can_overflow(field: Field) -> bool:
+    match field:
+        case Floating():
+            return field.ge is None or field.le is None
+        case Tensor():
+            return field.numpy_dtype == BFLOAT16 or field.numpy_dtype.kind == "f"
+        case List():
+            return _can_overflow(field.of)
+        case Struct():
+            return any(_can_overflow(member) for member in field.members.values())
+        case _:
+            return False
 
 
 def _edge(field: Field, kind: EdgeKind) -> Any:
