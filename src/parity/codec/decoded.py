@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parity.batch import Batch
+from parity.codec.build import build_column
 from parity.column import Column
 from parity.errors import ParityError, RowError
 from parity.schema import Schema
@@ -62,16 +63,25 @@ class Decoded:
 
     @staticmethod
     def sifted(
-        schema: Schema, columns: Mapping[str, Column], num_rows: int, errors: Mapping[int, RowError]
+        schema: Schema,
+        columns: Mapping[str, Column | list[Any]],
+        num_rows: int,
+        errors: Mapping[int, RowError],
     ) -> Decoded:
-        """The rows of full-length columns without those that have an error.
+        """The rows of full-length columns, or lists of canonical values, without those that have an error.
 
-        What the columns hold in the rows with an error does not matter.
+        What they hold in the rows with an error does not matter.
         """
-        batch = Batch(schema, columns, num_rows)
-        if not errors:
-            return Decoded.of(batch)
-        return Decoded.around(batch.take(_rest(num_rows, errors)), num_rows, errors)
+        rest = _rest(num_rows, errors)
+        found: dict[str, Column] = {}
+        for name, field in schema.items():
+            column = columns[name]
+            if isinstance(column, list):
+                kept = [column[row] for row in rest.tolist()] if errors else column
+                found[name] = build_column(field, kept)
+            else:
+                found[name] = column.take(rest) if errors else column
+        return Decoded.around(Batch(schema, found, len(rest)), num_rows, errors)
 
 
 def _rest(num_rows: int, errors: Mapping[int, RowError]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -141,8 +141,8 @@ def shortest(values: Array) -> Array:
 
 def _sticky_float32(values: Array) -> Array:
     """float32 values rounded to odd: rounding them once more to bfloat16 equals rounding `values` once."""
-    wide = np.ascontiguousarray(values, dtype=np.float64)
-    narrow = wide.astype(np.float32)
+    wide = np.asarray(values, dtype=np.float64)
+    narrow = np.asarray(wide.astype(np.float32))
     back = narrow.astype(np.float64)
     bits = narrow.view(np.uint32).copy()
     inexact = (back != wide) & ~np.isnan(wide)
