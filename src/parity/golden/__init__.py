@@ -1,0 +1,38 @@
+"""Golden cases: answers that were looked at and accepted, kept on disk with the rows that they answer.
+
+cases      one case: a folder with inputs.parquet, expected.parquet and case.toml; read and written here
+places     where a handler's cases live, and finding them
+recording  record, check, and update a case; the only module that runs a handler
+"""
+
+from parity.golden.cases import CaseMeta, GoldenCase, read_case
+from parity.golden.places import find_case, find_cases, golden_folder
+from parity.golden.recording import (
+    GoldenCheck,
+    Proposal,
+    accept,
+    case_tolerances,
+    check,
+    in_ci,
+    propose,
+    record,
+    select_cases,
+)
+
+__all__ = [
+    "CaseMeta",
+    "GoldenCase",
+    "GoldenCheck",
+    "Proposal",
+    "accept",
+    "case_tolerances",
+    "check",
+    "find_case",
+    "find_cases",
+    "golden_folder",
+    "in_ci",
+    "propose",
+    "read_case",
+    "record",
+    "select_cases",
+]
