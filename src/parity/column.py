@@ -6,6 +6,7 @@ converts a value to another dtype: that is `parity.codec`'s work.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parity.errors import SchemaError, shown
-from parity.schema import BFLOAT16, Field, Image, List, Struct, Tensor, Timestamp
+from parity.schema import BFLOAT16, Date, Field, Image, List, Struct, Tensor, Timestamp
 
 if TYPE_CHECKING:
     import torch
@@ -173,20 +174,11 @@ class Column:
     def to_pylist(self) -> list[Any]:
         """The rows as Python values, None for null.
 
-        Timestamps finer than a microsecond are numpy datetime64, tensors numpy arrays; the rest is what
-        Arrow gives: int, float, str, bytes, bool, datetime, date, Decimal, list, dict.
+        int, float, str, bytes, bool, datetime, date, Decimal, list, dict; tensors are read-only numpy arrays.
+        Timestamps of nanoseconds, and times that Python's calendar (years 1 to 9999) does not know, are numpy
+        datetime64, in UTC where the field is zoned.
         """
-        field = (
-            self.field.as_tensor
-            if isinstance(self.field, Image) and self.field.form == "array"
-            else self.field
-        )
-        if isinstance(field, Tensor):
-            return list(self.arrays())
-        if isinstance(field, Timestamp) and field.unit == "ns":
-            ticks = self.arrow.view(pa.int64()).to_pylist()
-            return [None if tick is None else np.datetime64(tick, "ns") for tick in ticks]
-        return self.arrow.to_pylist()
+        return _python_values(self.field, self.arrow)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_pylist())
@@ -286,23 +278,88 @@ def _arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[An
         items = pa.Array.from_buffers(value_type, len(flat), [None, pa.py_buffer(cast("Any", flat))])
     if not isinstance(field, Tensor):
         return items
+    if not field.size:
+        offsets = pa.py_buffer(cast("Any", np.zeros(rows + 1, dtype=np.int32)))
+        return pa.Array.from_buffers(field.arrow_type, rows, [None, offsets], children=[items])
     return pa.Array.from_buffers(field.arrow_type, rows, [None], children=[items])
 
 
-def _rows_as_arrays(field: Tensor, arrow: pa.Array[Any]) -> list[np.ndarray[Any, Any] | None]:
-    found: list[np.ndarray[Any, Any] | None] = []
-    for row in range(len(arrow)):
-        scalar: Any = arrow[row]
-        if not scalar.is_valid:
-            found.append(None)
-            continue
-        data, shape = scalar.values if field.variable_dims < 2 else scalar["data"].values, field.shape
-        flat = _elements(field, data)
-        if field.variable_dims == 1:
-            shape = tuple(len(flat) // field.size if size is None else size for size in field.shape)
-        elif field.variable_dims > 1:
-            shape = tuple(scalar["shape"].as_py())
-        array = flat.reshape(cast("tuple[int, ...]", shape)).view()
-        array.flags.writeable = False
-        found.append(array)
+def _python_values(field: Field, arrow: pa.Array[Any]) -> list[Any]:
+    if isinstance(field, Image) and field.form == "array":
+        field = field.as_tensor
+    if isinstance(field, Tensor):
+        return list(_rows_as_arrays(field, arrow))
+    if isinstance(field, List):
+        items = _python_values(field.of, cast("Any", arrow).flatten())
+        lengths = cast("Any", arrow).value_lengths().to_pylist()
+        ends = np.cumsum([length or 0 for length in lengths]).tolist()
+        return [
+            None if length is None else items[end - length : end]
+            for length, end in zip(lengths, ends, strict=True)
+        ]
+    if isinstance(field, Struct):
+        members = [
+            _python_values(member, child)
+            for member, child in zip(field.members.values(), cast("Any", arrow).flatten(), strict=True)
+        ]
+        present = arrow.is_valid().to_pylist()
+        return [
+            dict(zip(field.members, values, strict=True)) if valid else None
+            for valid, values in zip(present, zip(*members, strict=True), strict=True)
+        ]
+    if isinstance(field, Timestamp | Date):
+        return _times(field, arrow)
+    return arrow.to_pylist()
+
+
+def _times(field: Timestamp | Date, arrow: pa.Array[Any]) -> list[Any]:
+    if not (isinstance(field, Timestamp) and field.unit == "ns"):
+        try:
+            return arrow.to_pylist()
+        except (ValueError, OverflowError):
+            pass  # a year that Python does not know is among them: value by value
+    found: list[Any] = []
+    unit = field.unit if isinstance(field, Timestamp) else "D"
+    ticks = arrow.view(pa.int32() if unit == "D" else pa.int64()).to_pylist()
+    for row, tick in enumerate(ticks):
+        value: Any = None
+        if tick is not None:
+            value = np.datetime64(tick, unit)
+            if unit != "ns":
+                with contextlib.suppress(ValueError, OverflowError):
+                    value = arrow[row].as_py()
+        found.append(value)
     return found
+
+
+def _rows_as_arrays(field: Tensor, arrow: pa.Array[Any]) -> list[np.ndarray[Any, Any] | None]:
+    """One view for each row that is not null, out of one flat array of all elements."""
+    whole = cast("Any", arrow)
+    present = np.ones(len(arrow), np.bool_) if arrow.null_count == 0 else _is_valid(arrow)
+    rows = np.flatnonzero(present).tolist()
+    if field.variable_dims > 1:
+        data, shapes = (child.filter(arrow.is_valid()) for child in whole.flatten())
+        dims = shapes.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(field.shape)).tolist()
+    else:
+        data, dims = whole, None
+    flat = _elements(field, data.flatten()).view()
+    flat.flags.writeable = False
+    found: list[np.ndarray[Any, Any] | None] = [None] * len(arrow)
+    start = 0
+    lengths = [field.size] * len(rows) if field.row_shape is not None else _lengths(data)
+    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        if dims is not None:
+            shape = dims[place]
+        else:
+            shape = [length // field.size if size is None else size for size in field.shape]
+        found[row] = flat[start : start + length].reshape(shape)
+        start += length
+    return found
+
+
+def _is_valid(arrow: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return arrow.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _lengths(lists: Any) -> list[int]:
+    return [length for length in lists.value_lengths().to_pylist() if length is not None]

@@ -483,9 +483,9 @@ class Tensor(Field):
     @property
     def arrow_type(self) -> pa.DataType:
         item = pa.field("item", self.value_type, nullable=False)
-        if self.variable_dims == 0:
+        if self.variable_dims == 0 and self.size:
             return pa.list_(item, self.size)
-        if self.variable_dims == 1:
+        if self.variable_dims <= 1:  # and no fixed lists of size 0, which neither Parquet nor Polars can hold
             return pa.list_(item)
         dims = pa.list_(pa.field("item", pa.int32(), nullable=False), len(self.shape))
         return pa.struct([pa.field("data", pa.list_(item)), pa.field("shape", dims)])

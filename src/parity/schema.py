@@ -95,6 +95,8 @@ class Struct(Field):
         self, *, nullable: bool = False, default: Any = MISSING, doc: str = "", **members: Field
     ) -> None:
         super().__init__(nullable=nullable, default=default, doc=doc)
+        if not members:
+            raise SchemaError("Struct: needs at least one member; Parquet cannot hold a record of nothing")
         object.__setattr__(self, "members", Schema(**members))
 
     @property
