@@ -1,0 +1,209 @@
+"""Everything but inference: health, metadata, metrics, documentation, and errors for wrong paths.
+
+Inference requests reach this app only when something is wrong with their path or verb.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from parity.errors import did_you_mean
+from parity_online import logs, metrics, openapi
+from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
+from parity_online.served import ServedModel
+
+logger = logging.getLogger(__name__)
+
+SERVER_NAME = "parity"
+EXTENSIONS = ("model_configuration", "parameters")
+
+
+def build_app(models: Sequence[ServedModel], families: metrics.Metrics) -> FastAPI:
+    """The app for these models; its routes are documented on /docs."""
+    version = importlib.metadata.version("parity")
+    app = FastAPI(title="parity", version=version, summary="One handler, many runners, proven equal")
+    _add_health(app, models)
+    _add_metadata(app, models, version)
+    _add_wrong_turns(app, models)
+    app.openapi = lambda: openapi.document(app, models)
+
+    @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
+    def show_metrics() -> Response:
+        return Response(families.text(), media_type=metrics.CONTENT_TYPE)
+
+    @app.exception_handler(ProblemError)
+    @app.exception_handler(HTTPException)
+    @app.exception_handler(RequestValidationError)
+    @app.exception_handler(Exception)
+    async def refuse(request: Request, error: Exception) -> Response:
+        request_id = request.headers.get("x-request-id") or new_id()
+        problem = _problem(request, error)
+        if problem.status >= 500 and problem.kind == "internal":
+            logger.error(
+                "event=request_failed id=%s path=%s status=%d",
+                logs.text(request_id),
+                logs.text(request.url.path),
+                problem.status,
+                exc_info=error,
+            )
+        return _response(render(problem, request_id))
+
+    return app
+
+
+def _add_health(app: FastAPI, models: Sequence[ServedModel]) -> None:
+    @app.get("/v2/health/live", tags=["health"], summary="Whether the process serves at all")
+    def live() -> Response:
+        return _json({"live": True})
+
+    @app.get("/v2/health/ready", tags=["health"], summary="Whether every model takes requests")
+    def ready() -> Response:
+        waiting = {model.name: model.reason for model in models if model.state != "ready"}
+        if not waiting:
+            return _json({"ready": True})
+        reasons = "; ".join(f"model {name!r}: {reason}" for name, reason in waiting.items())
+        return _json({"ready": False, "error": f"not ready: {reasons}", "models": waiting}, 503)
+
+    @app.get("/ping", tags=["health"], summary="TorchServe's health check")
+    def ping() -> Response:
+        is_ready = all(model.state == "ready" for model in models)
+        return _json({"status": "Healthy" if is_ready else "Unhealthy"}, 200 if is_ready else 503)
+
+    @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
+    @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"], include_in_schema=False)
+    def model_ready(name: str, version: str | None = None) -> Response:
+        model = _find(models, name, version)
+        if model.state == "ready":
+            return _json({"name": model.name, "ready": True})
+        message = f"model {model.name!r} is not ready: {model.reason}"
+        return _json({"name": model.name, "ready": False, "error": message}, 503)
+
+
+def _add_metadata(app: FastAPI, models: Sequence[ServedModel], version: str) -> None:
+    @app.get("/v2", tags=["metadata"], summary="The server's name, version and extensions")
+    def server() -> Response:
+        return _json({"name": SERVER_NAME, "version": version, "extensions": EXTENSIONS})
+
+    @app.get("/v2/models", tags=["metadata"], summary="The models' names")
+    def names() -> Response:
+        return _json({"models": list(dict.fromkeys(model.name for model in models))})
+
+    @app.get("/v2/models/{name}", tags=["metadata"], summary="A model's tensors")
+    @app.get("/v2/models/{name}/versions/{version}", tags=["metadata"], include_in_schema=False)
+    def metadata(name: str, version: str | None = None) -> Response:
+        model = _find(models, name, version)
+        return _json(
+            {
+                "name": model.name,
+                "versions": [other.version for other in models if other.name == model.name],
+                "platform": "parity_python",
+                "inputs": model.input_tensors,
+                "outputs": model.output_tensors,
+            }
+        )
+
+    @app.get(
+        "/v2/models/{name}/config", tags=["metadata"], summary="A model's configuration, as Triton writes it"
+    )
+    @app.get("/v2/models/{name}/versions/{version}/config", tags=["metadata"], include_in_schema=False)
+    def config(name: str, version: str | None = None) -> Response:
+        return _json(model_config(_find(models, name, version)))
+
+
+def _add_wrong_turns(app: FastAPI, models: Sequence[ServedModel]) -> None:
+    """The inference routes for names and versions that no model has; known ones never come here."""
+
+    @app.post("/predictions/{name}", include_in_schema=False)
+    @app.post("/predictions/{name}/{version}", include_in_schema=False)
+    @app.post("/v2/models/{name}/infer", include_in_schema=False)
+    @app.post("/v2/models/{name}/versions/{version}/infer", include_in_schema=False)
+    def unknown(name: str, version: str | None = None) -> Response:
+        model = _find(models, name, version)
+        raise ProblemError(
+            404, "not_found", f"model {model.name!r} is served under its exact name only; see GET /v2/models"
+        )
+
+
+def model_config(model: ServedModel) -> dict[str, Any]:
+    """A model's configuration in the words of Triton's model configuration extension."""
+    settings = model.settings
+    return {
+        "name": model.name,
+        "platform": "parity_python",
+        "backend": "python",
+        "version_policy": {"specific": {"versions": [model.version]}},
+        "max_batch_size": settings.max_batch,
+        "input": [_triton_tensor(tensor) for tensor in model.input_tensors],
+        "output": [_triton_tensor(tensor) for tensor in model.output_tensors],
+        "instance_group": [{"kind": _instance_kind(model.profile.device), "count": 1}],
+        "dynamic_batching": {
+            "preferred_batch_size": [settings.max_batch],
+            "max_queue_delay_microseconds": round(settings.max_delay_ms * 1000),
+            "default_queue_policy": {
+                "timeout_action": "REJECT",
+                "default_timeout_microseconds": round(settings.timeout_s * 1_000_000),
+                "allow_timeout_override": True,
+                "max_queue_size": settings.queue_rows,
+            },
+        },
+        "parameters": {
+            "profile": {"string_value": model.profile.name},
+            "slot": {"string_value": model.slot_kind},
+        },
+    }
+
+
+def _triton_tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
+    datatype = str(tensor["datatype"])
+    name = "STRING" if datatype == "BYTES" else datatype
+    # Metadata has the batch as first dimension, Triton's configuration does not. A scalar's dims are [1].
+    dims = list(tensor["shape"])[1:]
+    return {"name": tensor["name"], "data_type": f"TYPE_{name}", "dims": dims or [1]}
+
+
+def _instance_kind(device: str) -> str:
+    return "KIND_CPU" if device == "cpu" else "KIND_GPU"
+
+
+def _find(models: Sequence[ServedModel], name: str, version: str | None) -> ServedModel:
+    of_name = [model for model in models if model.name == name]
+    if not of_name:
+        hint = did_you_mean(name, {model.name for model in models})
+        raise ProblemError(404, "not_found", f"no model {name!r} is served here; {hint}")
+    for model in of_name:
+        if version is None or model.version == version:
+            return model
+    hint = did_you_mean(str(version), {model.version for model in of_name})
+    raise ProblemError(404, "not_found", f"model {name!r} has no version {version!r}; {hint}")
+
+
+def _problem(request: Request, error: Exception) -> ProblemError:
+    if isinstance(error, RequestValidationError):
+        found = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        return ProblemError(400, "malformed", "; ".join(found))
+    if isinstance(error, HTTPException):
+        route = f"{request.method} {request.url.path}"
+        if error.status_code == 404:
+            return ProblemError(404, "not_found", f"no route {route}; GET /docs lists the routes")
+        if error.status_code == 405:
+            return ProblemError(
+                405, "method", f"{route}: this route does not take {request.method}; see GET /docs"
+            )
+        return ProblemError(error.status_code, "http", str(error.detail))
+    return as_problem(error)
+
+
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(orjson.dumps(content), status, media_type="application/json")
+
+
+def _response(answer: Answer) -> Response:
+    return Response(answer.body, answer.status, headers=dict(headers_of(answer)))

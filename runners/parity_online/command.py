@@ -1,0 +1,99 @@
+"""`parity serve`: parses, calls, prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from parity.registry import load_handler
+from parity_online import logs
+from parity_online.settings import ModelSettings, ServerSettings
+
+_BYTES_IN_MB = 1024 * 1024
+
+
+def serve(
+    handlers: Annotated[
+        list[str],
+        typer.Argument(metavar="HANDLER...", help="Handlers: a folder, file.py:Class or module:Class."),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to bind; 0.0.0.0 opens it to the network.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to bind; 0 takes a free one and prints it.")] = 8000,
+    profile: Annotated[str, typer.Option(help="Profile of handler.toml to run with.")] = "default",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a profile setting; repeatable."),
+    ] = None,
+    max_batch: Annotated[int | None, typer.Option(help="Most rows in a batch (32).")] = None,
+    max_delay_ms: Annotated[
+        float | None, typer.Option(help="How long a row may wait for others while the model is free (0).")
+    ] = None,
+    queue_rows: Annotated[
+        int | None, typer.Option(help="Most rows that may wait; more get 503 (1024).")
+    ] = None,
+    timeout_s: Annotated[
+        float | None, typer.Option(help="Time a request may take before it gets 504 (30).")
+    ] = None,
+    slot: Annotated[str | None, typer.Option(help="Where batches run: auto, thread or loop.")] = None,
+    gate: Annotated[
+        str | None,
+        typer.Option(help="When goldens diverge at start: strict (not ready), warn, or off (none are run)."),
+    ] = None,
+    drain_s: Annotated[
+        float, typer.Option(help="Time accepted requests may take to finish after SIGTERM.")
+    ] = 30.0,
+    body_limit_mb: Annotated[float, typer.Option(help="Largest request body, in MiB; more gets 413.")] = 64.0,
+    show_failures: Annotated[
+        bool, typer.Option("--show-failures", help="Put handlers' exceptions into answers. For development.")
+    ] = False,
+    app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
+    ready_file: Annotated[Path | None, typer.Option(help="Write the URL here once ready.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Serve handlers over HTTP with dynamic batching.
+
+    Prints one JSON object a line on standard output: {"event": "listening", "url": ...}, then {"event":
+    "ready"} once every model is warm and has reproduced its goldens. The log goes to standard error.
+    """
+    # Imported late: the web framework is not needed to print the help.
+    from parity_online.server import serve as serve_until_signal
+
+    logs.set_up(log_level)
+    options = {
+        "max_batch": max_batch,
+        "max_delay_ms": max_delay_ms,
+        "queue_rows": queue_rows,
+        "timeout_s": timeout_s,
+        "slot": slot,
+        "gate": gate,
+    }
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        drain_s=drain_s,
+        body_limit_bytes=round(body_limit_mb * _BYTES_IN_MB),
+        show_failures=show_failures,
+    )
+    chosen: list[Any] = []
+    for ref in handlers:
+        loaded = load_handler(ref, app_dir=app_dir)
+        with_overrides = loaded.profile(profile).with_settings(set_ or [])
+        chosen.append((loaded, with_overrides, ModelSettings.of(loaded.manifest.online, options)))
+    url = ""
+
+    def announce(event: Mapping[str, Any]) -> None:
+        nonlocal url
+        url = event.get("url", url)
+        sys.stdout.write(json.dumps(event) + "\n")
+        sys.stdout.flush()
+        if event["event"] == "ready" and ready_file is not None:
+            ready_file.write_text(url + "\n", encoding="utf-8")
+
+    serve_until_signal(chosen, settings, announce)

@@ -1,0 +1,156 @@
+"""Prometheus metrics of the server. A model's series exist from the start, so that rates are never missing.
+
+Labels: `model`, `version`; where it says so also `protocol` ("predictions" or "v2"), `status`, `stage`,
+`kind`, `reason`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from parity.result import Result
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_LABELS = ("model", "version")
+STAGES = ("preprocess", "inference", "postprocess")
+PROTOCOLS = ("predictions", "v2")
+
+
+class Metrics:
+    """The families of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.request_seconds = self._histogram(
+            "parity_request_seconds",
+            "From the request's headers to its answer",
+            (*_LABELS, "protocol"),
+            _SECONDS,
+        )
+        self.queue_seconds = self._histogram(
+            "parity_queue_seconds", "A request's time in the queue", _LABELS, _SECONDS
+        )
+        self.stage_seconds = self._histogram(
+            "parity_stage_seconds", "A batch's time in a stage", (*_LABELS, "stage"), _SECONDS
+        )
+        self.batch_rows = self._histogram("parity_batch_rows", "Rows in a batch", _LABELS, _ROWS)
+        self.padding_share = self._histogram(
+            "parity_padding_share", "Share of a batch's inference rows that is padding", _LABELS, _SHARES
+        )
+        self.answers = self._counter(
+            "parity_answers",
+            "Requests by HTTP status; 499: the client left",
+            (*_LABELS, "protocol", "status"),
+        )
+        self.rows = self._counter("parity_rows", "Rows answered", _LABELS)
+        self.row_errors = self._counter(
+            "parity_row_errors", "Rows without an answer: invalid, rejected or failed", (*_LABELS, "kind")
+        )
+        self.errors = self._counter("parity_errors", "Error answers by kind", (*_LABELS, "kind"))
+        self.rejected = self._counter(
+            "parity_rejected", "Requests refused: queue_full, draining or not_ready", (*_LABELS, "reason")
+        )
+        self.timeouts = self._counter("parity_timeouts", "Requests whose deadline passed", _LABELS)
+        self.cancelled = self._counter(
+            "parity_cancelled", "Requests dropped because their client left", _LABELS
+        )
+        self.gate_divergences = self._counter(
+            "parity_gate_divergences", "Golden cases that diverged at start", _LABELS
+        )
+        self.queue_rows = Gauge("parity_queue_rows", "Rows waiting", _LABELS, registry=self.registry)
+        self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
+
+    def model(self, name: str, version: str, queued_rows: Callable[[], float]) -> ModelMetrics:
+        """The series of one model."""
+        return ModelMetrics(self, name, version, queued_rows)
+
+    def text(self) -> bytes:
+        """Everything, in the Prometheus text format."""
+        return generate_latest(self.registry)
+
+    def _histogram(self, name: str, doc: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
+        return Histogram(name, doc, labels, buckets=buckets, registry=self.registry)
+
+    def _counter(self, name: str, doc: str, labels: Sequence[str]) -> Counter:
+        return Counter(name, doc, labels, registry=self.registry)
+
+
+class ModelMetrics:
+    """The series of one model, bound to its labels; also the observer of its driver."""
+
+    def __init__(self, metrics: Metrics, name: str, version: str, queued_rows: Callable[[], float]) -> None:
+        labels = (name, version)
+        self._labels = labels
+        self._metrics = metrics
+        self._request_seconds = {p: metrics.request_seconds.labels(*labels, p) for p in PROTOCOLS}
+        self._ok = {p: metrics.answers.labels(*labels, p, "200") for p in PROTOCOLS}
+        self._queue_seconds = metrics.queue_seconds.labels(*labels)
+        self._stage_seconds = {stage: metrics.stage_seconds.labels(*labels, stage) for stage in STAGES}
+        self._batch_rows = metrics.batch_rows.labels(*labels)
+        self._padding_share = metrics.padding_share.labels(*labels)
+        self._rows = metrics.rows.labels(*labels)
+        self._row_errors = {
+            k: metrics.row_errors.labels(*labels, k) for k in ("invalid", "rejected", "failed")
+        }
+        self._rejected = {
+            reason: metrics.rejected.labels(*labels, reason)
+            for reason in ("queue_full", "draining", "not_ready")
+        }
+        self._timeouts = metrics.timeouts.labels(*labels)
+        self._cancelled = metrics.cancelled.labels(*labels)
+        self.gate_divergences = metrics.gate_divergences.labels(*labels)
+        self.ready = metrics.ready.labels(*labels)
+        metrics.queue_rows.labels(*labels).set_function(queued_rows)
+
+    def dispatched(self, waits_s: Sequence[float], rows: int) -> None:
+        """See `parity_online.driver.Observer`."""
+        observe = self._queue_seconds.observe
+        for wait_s in waits_s:
+            observe(wait_s)
+        self._batch_rows.observe(rows)
+
+    def expired(self, requests: int) -> None:
+        """See `parity_online.driver.Observer`."""
+        self._timeouts.inc(requests)
+
+    def cancelled(self, requests: int) -> None:
+        """See `parity_online.driver.Observer`."""
+        self._cancelled.inc(requests)
+
+    def scored(self, result: Result, rows: int) -> None:
+        """A batch of `rows` rows has run."""
+        for stage, seconds in result.timings.items():
+            child = self._stage_seconds.get(stage)
+            if child is not None:
+                child.observe(seconds)
+        self._rows.inc(rows - len(result.errors))
+        for error in result.errors:
+            self._row_errors[error.kind].inc()
+
+    def padded(self, share: float) -> None:
+        """A batch's inference rows had this share of padding."""
+        self._padding_share.observe(share)
+
+    def refused_rows(self, rows: int) -> None:
+        """So many rows did not fit the schema."""
+        self._row_errors["invalid"].inc(rows)
+
+    def answered(self, protocol: str, seconds: float) -> None:
+        """A request was answered 200."""
+        self._request_seconds[protocol].observe(seconds)
+        self._ok[protocol].inc()
+
+    def failed(self, protocol: str, seconds: float, status: int, kind: str) -> None:
+        """A request was answered with an error, or its client left (499)."""
+        self._request_seconds[protocol].observe(seconds)
+        self._metrics.answers.labels(*self._labels, protocol, str(status)).inc()
+        self._metrics.errors.labels(*self._labels, kind).inc()
+        if kind in self._rejected:
+            self._rejected[kind].inc()

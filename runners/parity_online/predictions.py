@@ -1,0 +1,122 @@
+"""`POST /predictions/{name}[/{version}]`: rows as JSON objects, each answered for itself.
+
+Body                Answer
+one object          200 and one object; 400 when the row is invalid or rejected, 500 when a stage failed on it
+a list of objects   200 and a list of the same length and order, the answer of a bad row being
+                    {"error": {"row", "kind", "field", "stage", "message"}}; `X-Row-Errors` counts them.
+                    This holds even when every row is bad: the request as such was answered.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from parity.codec.decoded import RowInvalidError
+from parity.codec.rows import dumps, loads
+from parity.errors import RowError, shown
+from parity_online import logs
+from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
+from parity_online.served import RowsWork, Texts
+
+if TYPE_CHECKING:
+    from parity_online.fastpath import Call
+
+logger = logging.getLogger(__name__)
+
+
+async def answer(call: Call, body: bytes) -> Answer:
+    """The answer to one body.
+
+    Raises:
+        MalformedError: it is not JSON.
+        ProblemError: it is neither an object nor a list of objects, or its one row is bad, or the model is
+        not
+            ready.
+        QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
+    """
+    model = call.model
+    driver = model.require_ready()
+    value: Any = loads(body)
+    if isinstance(value, dict):
+        try:
+            row = model.decoder.decode_one(cast("dict[str, Any]", value))
+        except RowInvalidError as exc:
+            model.metrics.refused_rows(1)
+            raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
+        texts = await driver.submit(RowsWork((row,)), deadline=call.deadline, is_gone=call.request.is_gone)
+        text = cast("Texts", texts).rows[0]
+        if isinstance(text, RowError):
+            raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
+        return json_answer(200, text, call.request.id)
+    if isinstance(value, list):
+        return await _answer_list(call, cast("list[Any]", value))
+    raise ProblemError(
+        400, "malformed", f"the body is {shown(value)}: expected a JSON object (one row) or a list of objects"
+    )
+
+
+async def _answer_list(call: Call, objects: list[Any]) -> Answer:
+    model = call.model
+    policy = model.settings
+    if len(objects) > policy.queue_rows:
+        raise ProblemError(
+            413,
+            "too_many_rows",
+            f"the body has {len(objects)} rows, the queue holds {policy.queue_rows}; send "
+            "fewer rows at a time, or score them with `parity batch`",
+        )
+    entries: list[bytes | RowError] = [b""] * len(objects)
+    good: list[Any] = []
+    places: list[int] = []
+    for place, value in enumerate(objects):
+        try:
+            good.append(model.decoder.decode_one(value))
+            places.append(place)
+        except RowInvalidError as exc:
+            entries[place] = exc.at(place)
+    if len(good) < len(objects):
+        model.metrics.refused_rows(len(objects) - len(good))
+    works = [
+        RowsWork(tuple(good[start : start + policy.max_batch]))
+        for start in range(0, len(good), policy.max_batch)
+    ]
+    answers = await model.driver.submit_parts(
+        [(work, len(work.rows)) for work in works], deadline=call.deadline, is_gone=call.request.is_gone
+    )
+    failed: list[tuple[RowError, int]] = []
+    at = 0
+    for texts in cast("list[Texts]", answers):
+        for text in texts.rows:
+            if isinstance(text, RowError):
+                text = text.at(places[at])
+                if text.kind == "failed":
+                    failed.append((text, texts.batch))
+            entries[places[at]] = text
+            at += 1
+    return _list_answer(call, entries, failed)
+
+
+def _list_answer(call: Call, entries: list[bytes | RowError], failed: list[tuple[RowError, int]]) -> Answer:
+    request_id = call.request.id
+    errors = 0
+    texts: list[bytes] = []
+    for entry in entries:
+        if isinstance(entry, RowError):
+            errors += 1
+            texts.append(dumps({"error": row_entry(entry, show_failures=call.show_failures)}))
+        else:
+            texts.append(entry)
+    if failed:
+        request_id = request_id or new_id()
+        for error, batch in failed:
+            logger.error(
+                "event=row_failed id=%s model=%s row=%d batch=%d error=%s",
+                logs.text(request_id),
+                logs.text(call.model.name),
+                error.row,
+                batch,
+                logs.text(error.message),
+            )
+    more = [(b"x-row-errors", b"%d" % errors)] if errors else []
+    return json_answer(200, b"[" + b",".join(texts) + b"]", request_id, more)

@@ -1,0 +1,229 @@
+"""Rows through the whole online path: a real server process, concurrent HTTP requests, either wire form.
+
+As "rows" each row is a request of its own; as "oip" requests hold 1 to 5 rows. Requests are in flight
+together, so that batches mix them. Answers come back by row, decoded with their dtypes; errors are read from
+the error answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from parity.batch import Batch
+from parity.codec import arrow, oip, rows
+from parity.errors import (
+    ConfigError,
+    RowError,
+    RowErrorKind,
+    RowsError,
+    RunnerError,
+    SchemaError,
+    did_you_mean,
+)
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity.registry import load_handler
+from parity.result import Result, empty_batch
+from parity_online.client import Client, Reply
+from parity_online.process import ServerProcess
+
+WIRE_FORMS = ("rows", "oip")
+
+CONNECTIONS = 16
+_GROUP_SIZES = (1, 5, 2, 4, 3)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What one request asked and what came back: answers for some rows, errors for the others."""
+
+    rows: tuple[int, ...]
+    outputs: Batch | None
+    errors: tuple[RowError, ...]
+
+
+def replay(
+    handler_ref: str,
+    table: pa.Table,
+    profile: Profile,
+    *,
+    app_dir: str | None = None,
+    wire: str | None = None,
+) -> Result:
+    """The answers of a real server to these rows, aligned with them.
+
+    Raises:
+        ConfigError: the wire form is not known.
+        RunnerError: the server failed to start, crashed, did not stop in order, or answered what it must not.
+    """
+    form = WIRE_FORMS[0] if wire is None else wire
+    if form not in WIRE_FORMS:
+        raise ConfigError(
+            f"the online runner has no wire form {wire!r}; {did_you_mean(str(wire), WIRE_FORMS)}"
+        )
+    loaded = load_handler(handler_ref, app_dir=app_dir)
+    with ServerProcess(_arguments(handler_ref, profile, app_dir)) as server:
+        # On a thread of its own: the caller may be a notebook, whose loop runs already.
+        with concurrent.futures.ThreadPoolExecutor(1, "parity-replay") as pool:
+            groups = pool.submit(asyncio.run, _ask(server.url, loaded, table, form)).result()
+        code = server.stop()
+        if code != 0:
+            raise RunnerError(
+                f"the server ended with exit code {code}; the end of its log:\n{server.log_tail()}"
+            )
+    return _assemble(loaded, table.num_rows, groups)
+
+
+def _arguments(handler_ref: str, profile: Profile, app_dir: str | None) -> list[str]:
+    settings = itertools.chain.from_iterable(("--set", text) for text in profile.to_settings())
+    where = ["--app-dir", app_dir] if app_dir is not None else []
+    return [
+        handler_ref,
+        *where,
+        *settings,
+        *("--gate", "off"),
+        *("--timeout-s", "300"),
+        *("--log-level", "warning"),
+        "--show-failures",
+    ]
+
+
+async def _ask(url: str, loaded: LoadedHandler, table: pa.Table, form: str) -> list[_Group]:
+    decoded = arrow.decode_table(loaded.inputs, table)
+    async with Client(url, CONNECTIONS) as client:
+        asker = _Asker(client, loaded)
+        refused = [asker.ask_misfit(error, table) for error in decoded.errors]
+        asks = (
+            asker.asks_rows(decoded.batch, decoded.index)
+            if form == "rows"
+            else asker.asks_oip(decoded.batch, decoded.index)
+        )
+        return list(await asyncio.gather(*refused, *asks))
+
+
+class _Asker:
+    """Makes requests of rows and reads the answers."""
+
+    def __init__(self, client: Client, loaded: LoadedHandler) -> None:
+        self._client = client
+        self._loaded = loaded
+        self._answers = rows.RowDecoder(loaded.outputs)
+
+    def asks_rows(self, batch: Batch, index: np.ndarray[Any, Any]) -> Iterable[Any]:
+        """One request a row, at `/predictions`."""
+        for row, value in zip(index.tolist(), rows.encode_rows(batch, non_finite="string"), strict=True):
+            yield self._ask_row(row, value)
+
+    def asks_oip(self, batch: Batch, index: np.ndarray[Any, Any]) -> Iterable[Any]:
+        """Requests of 1 to 5 rows, at `/v2`."""
+        sizes = itertools.cycle(_GROUP_SIZES)
+        start = 0
+        while start < batch.num_rows:
+            stop = min(start + next(sizes), batch.num_rows)
+            yield self._ask_group(tuple(index[start:stop].tolist()), batch.slice(start, stop))
+            start = stop
+
+    async def ask_misfit(self, error: RowError, table: pa.Table) -> _Group:
+        """A row that does not fit the schema, as JSON: the server must refuse it too."""
+        raw = table.slice(error.row, 1).to_pylist()[0]
+        reply = await self._post_row(raw)
+        if reply.status == 200:
+            raise RunnerError(
+                f"row {error.row} does not fit the schema ({error.message}), yet the server answered it"
+            )
+        return _Group((error.row,), None, (self._row_errors(reply, (error.row,))[0],))
+
+    async def _ask_row(self, row: int, value: object) -> _Group:
+        if isinstance(value, RowError):
+            # JSON cannot tell this row's values; so nobody can ask for it in this form.
+            return _Group((row,), None, (value.at(row),))
+        reply = await self._post_row(value)
+        if reply.status != 200:
+            return _Group((row,), None, self._row_errors(reply, (row,)))
+        answer = self._answers.decode_one(rows.loads(reply.body))
+        return _Group((row,), self._answers.build([answer]), ())
+
+    async def _ask_group(self, numbers: tuple[int, ...], batch: Batch) -> _Group:
+        path = f"/v2/models/{self._loaded.name}/infer"
+        try:
+            body = oip.encode_request(batch)
+        except RowsError as exc:
+            # JSON cannot tell these rows' values; so nobody can ask for them in this form.
+            return await self._without(numbers, batch, tuple(e.at(numbers[e.row]) for e in exc.errors))
+        except SchemaError:
+            # Tensors of several shapes cannot share a request.
+            if len(numbers) == 1:
+                raise
+            alone = [
+                await self._ask_group((row,), batch.slice(place, place + 1))
+                for place, row in enumerate(numbers)
+            ]
+            return _joined(numbers, alone)
+        reply = await self._client.post(path, body)
+        if reply.status == 200:
+            return _Group(numbers, oip.decode_response(self._loaded.outputs, reply.body), ())
+        # V2 fails the whole request: ask again for the rows that did nothing wrong.
+        return await self._without(numbers, batch, self._row_errors(reply, numbers))
+
+    async def _without(self, numbers: tuple[int, ...], batch: Batch, errors: tuple[RowError, ...]) -> _Group:
+        """The answers for the rows without an error, and the errors."""
+        guilty = {error.row for error in errors}
+        innocent = [place for place, row in enumerate(numbers) if row not in guilty]
+        if not innocent:
+            return _Group(numbers, None, errors)
+        again = await self._ask_group(tuple(numbers[place] for place in innocent), batch.take(innocent))
+        return _Group(numbers, again.outputs, (*errors, *again.errors))
+
+    async def _post_row(self, value: object) -> Reply:
+        return await self._client.post(f"/predictions/{self._loaded.name}", rows.dumps(value))
+
+    def _row_errors(self, reply: Reply, numbers: Sequence[int]) -> tuple[RowError, ...]:
+        """The row errors of an error answer, under the rows' own numbers."""
+        content = cast("dict[str, Any]", reply.json())
+        entries = content.get("rows", [])
+        if not entries:
+            raise RunnerError(
+                f"rows {list(numbers)}: the server answered {reply.status}: {content.get('error')}"
+            )
+        return tuple(
+            RowError(
+                row=numbers[entry["row"]],
+                kind=cast("RowErrorKind", entry["kind"]),
+                message=entry["message"],
+                field=entry.get("field"),
+                stage=entry.get("stage"),
+                type=entry.get("type"),
+            )
+            for entry in entries
+        )
+
+
+def _joined(numbers: tuple[int, ...], groups: Sequence[_Group]) -> _Group:
+    answered = [group.outputs for group in groups if group.outputs is not None]
+    errors = tuple(error for group in groups for error in group.errors)
+    return _Group(numbers, Batch.concat(answered) if answered else None, errors)
+
+
+def _assemble(loaded: LoadedHandler, num_rows: int, groups: Sequence[_Group]) -> Result:
+    """The groups' answers in row order."""
+    errors = sorted((error for group in groups for error in group.errors), key=lambda error: error.row)
+    answered: list[Batch] = []
+    places: list[int] = []
+    for group in groups:
+        if group.outputs is not None:
+            bad = {error.row for error in group.errors}
+            places += [row for row in group.rows if row not in bad]
+            answered.append(group.outputs)
+    if not answered:
+        return Result(num_rows, empty_batch(loaded.outputs), np.empty(0, np.int64), tuple(errors))
+    index = np.asarray(places, np.int64)
+    order = np.argsort(index, kind="stable")
+    return Result(num_rows, Batch.concat(answered).take(order), index[order], tuple(errors))

@@ -1,0 +1,187 @@
+"""What the fast path reads from an ASGI request: headers once, the body within its limit and time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from parity.errors import shown
+from parity_online.problems import ProblemError
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+TIMEOUT_HEADER = "X-Request-Timeout"
+ID_HEADER = "X-Request-Id"
+
+_MAX_ID_BYTES = 128
+_DISCARD_S = 5.0
+
+
+@dataclass(slots=True)
+class Request:
+    """The parts of a request that its headers tell.
+
+    Attributes:
+        id: the client's `X-Request-Id`, None when it sent none.
+        timeout_s: the client's `X-Request-Timeout` in seconds, None when it sent none.
+        length: the declared body length, None for a chunked body.
+        is_gone: tells whether the client has left; None where the server has no way to know.
+        is_read: whether nothing of the body is left to read.
+    """
+
+    is_gone: Callable[[], bool] | None
+    id: str | None = None
+    timeout_s: float | None = None
+    length: int | None = None
+    is_read: bool = False
+
+    @classmethod
+    def of(cls, receive: Receive) -> Request:
+        """A request of which nothing has been read yet."""
+        return cls(_disconnection(receive))
+
+
+def read_headers(request: Request, scope: Scope) -> None:
+    """Fill in what the headers tell.
+
+    Raises:
+        ProblemError: (415) the body is not JSON; (400) a header has a value that makes no sense.
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            if value != b"application/json":
+                _require_json(value)
+        elif name == b"content-length":
+            request.length = int(value)
+        elif name == b"x-request-id":
+            request.id = value[:_MAX_ID_BYTES].decode("latin-1")
+        elif name == b"x-request-timeout":
+            request.timeout_s = _seconds(value)
+        elif name == b"expect":
+            request.is_read = True  # the client sends nothing before it is asked to
+        elif name == b"content-encoding" and value != b"identity":
+            raise ProblemError(
+                415,
+                "encoding",
+                f"Content-Encoding {shown(value.decode('latin-1'))}: send the body uncompressed",
+            )
+        elif name == b"inference-header-content-length":
+            raise ProblemError(
+                415,
+                "binary",
+                "binary tensors are not supported; send the tensors' data as JSON, and ask for no "
+                "binary outputs",
+            )
+
+
+async def read_body(request: Request, receive: Receive, limit_bytes: int, timeout_s: float) -> bytes:
+    """The whole body.
+
+    Raises:
+        ProblemError: (413) it is larger than the limit; (408) it did not arrive in time; (499) the client
+        left.
+    """
+    if request.length is not None and request.length > limit_bytes:
+        raise _too_large(request.length, limit_bytes)
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        request.is_read = True
+        body = message.get("body", b"")
+        if len(body) > limit_bytes:
+            raise _too_large(len(body), limit_bytes)
+        return body
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                if message["type"] == "http.disconnect":
+                    request.is_read = True
+                    raise ProblemError(499, "client_left", "the client left while it sent the body")
+                part = message.get("body", b"")
+                size += len(part)
+                request.is_read = not message.get("more_body", False)
+                if size > limit_bytes:
+                    raise _too_large(size, limit_bytes)
+                parts.append(part)
+                if request.is_read:
+                    return b"".join(parts)
+                message = await receive()
+    except TimeoutError:
+        request.is_read = True  # what is left has had its time
+        raise ProblemError(
+            408, "slow_body", f"the body did not arrive within {timeout_s:g} s ({size} bytes did)"
+        ) from None
+
+
+async def discard_body(receive: Receive, limit_bytes: int) -> None:
+    """Read and forget the rest of a body that is refused, up to a limit and for a few seconds.
+
+    A client that still sends when the connection closes is reset, and may never see why it was refused.
+    """
+    left = limit_bytes
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_S):
+            while left > 0:
+                message = await receive()
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+                left -= len(message.get("body", b""))
+
+
+def _disconnection(receive: Receive) -> Callable[[], bool] | None:
+    """Uvicorn's own note of a lost connection: free to read, where a task on `receive` would cost a wake-up.
+
+    Other servers have no such note; then a request is only dropped by its deadline.
+    """
+    cycle = getattr(receive, "__self__", None)
+    if not hasattr(cycle, "disconnected"):
+        return None
+    return lambda: cycle.disconnected  # pyright: ignore[reportOptionalMemberAccess] - hasattr says it is there
+
+
+def _require_json(value: bytes) -> None:
+    text = value.decode("latin-1")
+    kind, _, parameters = text.partition(";")
+    kind = kind.strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise ProblemError(
+            415,
+            "content_type",
+            f"Content-Type {shown(text)}: expected application/json (curl: add "
+            "-H 'Content-Type: application/json')",
+        )
+    charset = parameters.lower().replace(" ", "").replace('"', "")
+    if "charset=" in charset and "charset=utf-8" not in charset and "charset=us-ascii" not in charset:
+        raise ProblemError(415, "content_type", f"Content-Type {shown(text)}: JSON is UTF-8; send it so")
+
+
+def _seconds(value: bytes) -> float:
+    text = value.decode("latin-1")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ProblemError(
+            400,
+            "header",
+            f"{TIMEOUT_HEADER} {shown(text)}: expected a number of seconds above 0, such as 0.5",
+        )
+    return seconds
+
+
+def _too_large(size: int, limit_bytes: int) -> ProblemError:
+    return ProblemError(
+        413,
+        "too_large",
+        f"the body has {size} bytes or more, the limit is {limit_bytes}; send fewer rows at a "
+        "time, or start the server with a larger --body-limit-mb",
+    )

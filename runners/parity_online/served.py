@@ -1,0 +1,262 @@
+"""One handler being served: its engine on its slot, its batcher, and whether it may take requests.
+
+States: loading -> ready, or refused (a golden case diverged under a strict gate), or failed (it could not be
+loaded); draining from the moment the server is told to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from parity import numerics
+from parity.batch import Batch
+from parity.codec.oip import describe
+from parity.codec.rows import RowDecoder, dumps, encode_rows
+from parity.engine import Engine
+from parity.errors import RowError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity.result import Result
+from parity_online import logs
+from parity_online.driver import Driver
+from parity_online.metrics import Metrics
+from parity_online.problems import ProblemError
+from parity_online.settings import ModelSettings
+from parity_online.slot import LOOP_BATCH_LIMIT_S, LoopSlot, Slot, SlotKind, ThreadSlot
+
+logger = logging.getLogger(__name__)
+
+State = Literal["loading", "ready", "refused", "failed", "draining"]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Answers as JSON objects.
+
+    Attributes:
+        rows: for each row of the work its JSON text, or why there is none; rows count from 0 in the work.
+        batch: the number under which the log tells more.
+    """
+
+    rows: list[bytes | RowError]
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Answers as columns.
+
+    Attributes:
+        outputs: the answers of the work's good rows.
+        errors: why the others have none; rows count from 0 in the work.
+        batch: the number under which the log tells more.
+    """
+
+    outputs: Batch
+    errors: tuple[RowError, ...]
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWork:
+    """Decoded rows that want JSON objects back."""
+
+    rows: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsWork:
+    """A batch that wants columns back."""
+
+    batch: Batch
+
+
+Work = RowsWork | ColumnsWork
+
+
+class ServedModel:
+    """A handler with everything that serves it.
+
+    Args:
+        loaded: the handler.
+        profile: what it runs with.
+        settings: how it is batched and gated.
+        metrics: the server's metrics.
+    """
+
+    def __init__(
+        self, loaded: LoadedHandler, profile: Profile, settings: ModelSettings, metrics: Metrics
+    ) -> None:
+        self.loaded = loaded
+        self.name = loaded.name
+        self.version = loaded.version
+        self.profile = profile
+        self.settings = settings.fitting(profile)
+        self.engine = Engine(loaded, profile)
+        self.decoder = RowDecoder(loaded.inputs)
+        self.input_tensors = describe(loaded.inputs)
+        self.output_tensors = describe(loaded.outputs)
+        self.state: State = "loading"
+        self.reason = "it is being loaded"
+        self.slot_kind: SlotKind = "thread"
+        self.metrics = metrics.model(loaded.name, loaded.version, self._queued_rows)
+        self._driver: Driver[Work, Texts | Columns] | None = None
+        self._slot: Slot | None = None
+        self._batches = 0
+
+    @property
+    def driver(self) -> Driver[Work, Texts | Columns]:
+        """The queue; for the gate, which must pass before the model is ready.
+
+        Raises:
+            ProblemError: (503) the handler is not loaded yet.
+        """
+        if self._driver is None:
+            raise self._not_ready()
+        return self._driver
+
+    def require_ready(self) -> Driver[Work, Texts | Columns]:
+        """The queue, for requests.
+
+        Raises:
+            ProblemError: (503) the model takes no requests now.
+        """
+        if self.state != "ready":
+            raise self._not_ready()
+        return self.driver
+
+    async def load(self, warm_up: Callable[[Engine, int], float]) -> None:
+        """Load the handler on a thread of its own, warm it up, choose its slot and open its queue.
+
+        Args:
+            warm_up: runs batches of up to so many rows through the engine and returns the seconds that a warm
+                one takes; called on the thread.
+        """
+        loop = asyncio.get_running_loop()
+        started = time.perf_counter()
+        thread = ThreadSlot(loop, f"parity-slot-{self.name}")
+        await thread.run(self.engine.__enter__)
+        self.reason = "it is being warmed up"
+        batch_s = await thread.run(lambda: warm_up(self.engine, self.settings.max_batch))
+        wanted = self.settings.slot
+        if wanted == "loop" or (wanted == "auto" and batch_s < LOOP_BATCH_LIMIT_S):
+            thread.close()
+            # Torch keeps its thread count per thread: without this the loop's matrix products would use all
+            # cores, 40 times slower when these are busy, and give other bits.
+            numerics.apply(self.profile)
+            self._slot = LoopSlot(loop)
+        else:
+            self._slot = thread
+        self.slot_kind = self._slot.kind
+        self._driver = Driver(self.settings.policy(), self._run_batch, loop=loop, observer=self.metrics)
+        logger.info(
+            "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",
+            logs.text(self.name),
+            logs.text(self.version),
+            self.profile.device,
+            time.perf_counter() - started,
+            batch_s * 1000.0,
+            self.slot_kind,
+            self.settings.max_batch,
+        )
+
+    def set_state(self, state: State, reason: str = "") -> None:
+        """Move to another state; the reason is shown to whoever asks why the model is not ready."""
+        if self.state == "draining":
+            return
+        self.state = state
+        self.reason = reason
+        self.metrics.ready.set(1 if state == "ready" else 0)
+
+    async def drain(self, timeout_s: float) -> int:
+        """Finish what was accepted; the number of requests that were given up."""
+        given_up = 0
+        if self._driver is not None:
+            given_up = await self._driver.drain(timeout_s)
+        if self._slot is not None:
+            self._slot.close()
+        return given_up
+
+    def _not_ready(self) -> ProblemError:
+        kind = "draining" if self.state == "draining" else "not_ready"
+        return ProblemError(503, kind, f"model {self.name!r} is not ready: {self.reason}", retry_after_s=1.0)
+
+    def _queued_rows(self) -> float:
+        return 0.0 if self._driver is None else self._driver.queued_rows
+
+    def _run_batch(self, works: list[Work]) -> asyncio.Future[Sequence[Texts | Columns]]:
+        assert self._slot is not None, "the driver is made after the slot"
+        return self._slot.run(lambda: self._score(works))
+
+    def _score(self, works: list[Work]) -> Sequence[Texts | Columns]:
+        """Run one batch and cut its answers to the works; on the slot."""
+        self._batches += 1
+        number = self._batches
+        batch = self._assemble(works)
+        with logs.batch(number):
+            result = self.engine.run(batch)
+        self.metrics.scored(result, batch.num_rows)
+        self._count_padding(result)
+        texts = _texts(result) if any(isinstance(work, RowsWork) for work in works) else []
+        answers: list[Texts | Columns] = []
+        start = 0
+        for work in works:
+            if isinstance(work, RowsWork):
+                stop = start + len(work.rows)
+                answers.append(Texts(_renumbered(texts[start:stop], start), number))
+            else:
+                stop = start + work.batch.num_rows
+                answers.append(_columns(result, start, stop, number))
+            start = stop
+        return answers
+
+    def _assemble(self, works: list[Work]) -> Batch:
+        """The works' rows as one batch, in order: columns are built once for each run of decoded rows."""
+        pieces: list[Batch] = []
+        rows: list[Any] = []
+        for work in works:
+            if isinstance(work, RowsWork):
+                rows.extend(work.rows)
+                continue
+            if rows:
+                pieces.append(self.decoder.build(rows))
+                rows = []
+            pieces.append(work.batch)
+        if rows:
+            pieces.append(self.decoder.build(rows))
+        return pieces[0] if len(pieces) == 1 else Batch.concat(pieces)
+
+    def _count_padding(self, result: Result) -> None:
+        if self.profile.buckets and len(result.index):
+            shape_rows = int(result.buckets[0])
+            self.metrics.padded(max(0.0, 1.0 - result.num_rows / shape_rows) if shape_rows else 0.0)
+
+
+def _texts(result: Result) -> list[bytes | RowError]:
+    """For each row of the batch its answer's JSON, or its error."""
+    texts: list[bytes | RowError] = [b""] * result.num_rows
+    for row, answer in zip(result.index.tolist(), encode_rows(result.outputs), strict=True):
+        texts[row] = answer.at(row) if isinstance(answer, RowError) else dumps(answer)
+    for error in result.errors:
+        texts[error.row] = error
+    return texts
+
+
+def _renumbered(texts: list[bytes | RowError], start: int) -> list[bytes | RowError]:
+    if start == 0:
+        return texts
+    return [text.at(text.row - start) if isinstance(text, RowError) else text for text in texts]
+
+
+def _columns(result: Result, start: int, stop: int, batch: int) -> Columns:
+    low, high = (int(place) for place in np.searchsorted(result.index, [start, stop]))
+    errors = tuple(error.at(error.row - start) for error in result.errors if start <= error.row < stop)
+    whole = low == 0 and high == result.outputs.num_rows
+    return Columns(result.outputs if whole else result.outputs.slice(low, high), errors, batch)

@@ -1,0 +1,210 @@
+"""The process: bind, listen, load, become ready, serve, drain, stop.
+
+Live at once, ready only when earned: the port is open while the handlers load, and /v2/health/ready says 503
+until every one has been warmed up and has reproduced its goldens. SIGTERM and SIGINT start the drain:
+requests that still arrive get 503 and `Connection: close`, accepted ones are finished, then the process ends
+with 0. A second signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import uvicorn
+import uvloop
+from prometheus_client import disable_created_metrics
+
+from parity.errors import ConfigError, ParityError, RunnerError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity_online import logs
+from parity_online.app import build_app
+from parity_online.fastpath import FastPath
+from parity_online.gate import open_model
+from parity_online.metrics import Metrics
+from parity_online.served import ServedModel
+from parity_online.settings import ModelSettings, ServerSettings
+
+logger = logging.getLogger(__name__)
+
+Announce = Callable[[Mapping[str, Any]], None]
+"""Told of {"event": "listening", "url"}, {"event": "ready"} and {"event": "not_ready", "reason"}."""
+
+LAME_DUCK_S = 0.1
+"""How long after SIGTERM the port still answers (503), so that nobody who has just connected is reset."""
+
+_KEEP_ALIVE_S = 75
+_SLOW_READERS_S = 5
+
+
+def serve(
+    handlers: Sequence[tuple[LoadedHandler, Profile, ModelSettings]],
+    settings: ServerSettings,
+    announce: Announce,
+) -> None:
+    """Serve the handlers until a signal comes; returns after a clean drain.
+
+    Raises:
+        ConfigError: two handlers have one name and version, or need different numerics in one process.
+        RunnerError: the port cannot be bound, or a handler cannot be loaded.
+    """
+    _require_compatible(handlers)
+    disable_created_metrics()
+    listener = _bind(settings)
+    families = Metrics()
+    models = [ServedModel(loaded, profile, chosen, families) for loaded, profile, chosen in handlers]
+    server = _Server(models, FastPath(build_app(models, families), models, settings), settings, announce)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(server.serve(sockets=[listener]))
+    if server.failure is not None:
+        raise RunnerError(
+            f"handler {server.failed_name} cannot be served: {server.failure}"
+        ) from server.failure
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server with our start, signals and drain."""
+
+    def __init__(
+        self, models: Sequence[ServedModel], app: FastPath, settings: ServerSettings, announce: Announce
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="none",
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=_SLOW_READERS_S,
+            )
+        )
+        self.failure: BaseException | None = None
+        self.failed_name = ""
+        self._models = models
+        self._app = app
+        self._settings = settings
+        self._announce = announce
+        self._loading: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, say where, and start loading."""
+        await super().startup(sockets)
+        host, port = (sockets or [])[0].getsockname()[:2]
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        logger.info("event=listening url=%s models=%s", url, ",".join(model.name for model in self._models))
+        self._announce({"event": "listening", "url": url})
+        self._loading = asyncio.create_task(self._load())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was accepted, then close."""
+        self._start_draining()
+        if self._loading is not None and not self._loading.done():
+            self._loading.cancel()
+        await asyncio.sleep(LAME_DUCK_S)
+        for listener in self.servers:
+            listener.close()
+        given_up = await asyncio.gather(*(model.drain(self._settings.drain_s) for model in self._models))
+        if any(given_up):
+            logger.error("event=drain_gave_up requests=%d drain_s=%g", sum(given_up), self._settings.drain_s)
+        await super().shutdown(sockets)
+        logger.info("event=stopped requests=%d", self.server_state.total_requests)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Handle signals while serving; unlike uvicorn's, never raise them again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal API's
+        """Not ready from this moment; the main loop sees `should_exit` within a tenth of a second."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+        self._start_draining()
+        logger.info("event=draining signal=%s", signal.Signals(sig).name)
+
+    def _start_draining(self) -> None:
+        self._app.is_draining = True
+        for model in self._models:
+            model.set_state("draining", "the server is shutting down; send the request elsewhere")
+
+    async def _load(self) -> None:
+        for model in self._models:
+            try:
+                await open_model(model)
+            except Exception as exc:
+                reason = str(exc) if isinstance(exc, ParityError) else f"{type(exc).__name__}: {exc}"
+                logger.error(
+                    "event=load_failed model=%s error=%s",
+                    logs.text(model.name),
+                    logs.text(reason),
+                    exc_info=exc,
+                )
+                model.set_state("failed", reason)
+                self.failure, self.failed_name = exc, model.name
+                self.should_exit = True
+                return
+        # What has been loaded stays for good: keep the collector from walking it again and again.
+        gc.collect()
+        gc.freeze()
+        waiting = [f"{model.name}: {model.reason}" for model in self._models if model.state != "ready"]
+        if waiting:
+            self._announce({"event": "not_ready", "reason": "; ".join(waiting)})
+        else:
+            logger.info("event=ready models=%s", ",".join(model.name for model in self._models))
+            self._announce({"event": "ready"})
+
+
+def _require_compatible(handlers: Sequence[tuple[LoadedHandler, Profile, ModelSettings]]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for loaded, _, _ in handlers:
+        key = (loaded.name, loaded.version)
+        if key in seen:
+            raise ConfigError(
+                f"two handlers are called {key[0]!r} with version {key[1]!r}; rename one in its handler.toml"
+            )
+        seen.add(key)
+    numerics = {(profile.threads, profile.deterministic, profile.tf32) for _, profile, _ in handlers}
+    if len(numerics) > 1:
+        raise ConfigError(
+            "the handlers' profiles differ in threads, deterministic or tf32, which hold for a whole "
+            "process; serve them from two processes"
+        )
+
+
+def _bind(settings: ServerSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as exc:
+        listener.close()
+        raise RunnerError(
+            f"cannot listen on {settings.host}:{settings.port}: {exc.strerror or exc}; "
+            "choose another --port, or --port 0 for a free one"
+        ) from exc
+    listener.setblocking(False)
+    return listener

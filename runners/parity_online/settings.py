@@ -1,0 +1,121 @@
+"""What the online runner can be told, in handler.toml's `[online]` and on the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from parity.errors import ConfigError, did_you_mean, shown
+from parity.profile import Profile
+from parity_online.batcher import BatchingPolicy
+from parity_online.slot import SlotChoice
+
+Gate = Literal["strict", "warn", "off"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """How one handler is served; the `[online]` table of its handler.toml.
+
+    Attributes:
+        max_batch: most rows in a batch.
+        max_delay_ms: how long a row may wait for others while the slot is free; 0 sends it at once.
+        queue_rows: most rows that may wait; more are answered 503.
+        timeout_s: how long a request may take before it is answered 504; a request may ask for less.
+        slot: where batches run: "thread", "loop" (the event loop itself), or "auto": the loop when a warm-up
+            batch takes less than a millisecond.
+        gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
+            "warn" logs and counts it, "off" runs no goldens.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range.
+    """
+
+    max_batch: int = 32
+    max_delay_ms: float = 0.0
+    queue_rows: int = 1024
+    timeout_s: float = 30.0
+    slot: SlotChoice = "auto"
+    gate: Gate = "strict"
+
+    def __post_init__(self) -> None:
+        for key in ("max_batch", "queue_rows"):
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise _wrong(key, value, "a number of rows, at least 1")
+        _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
+        _require_seconds("timeout_s", self.timeout_s, least=0.001)
+        for key, choices in (("slot", get_args(SlotChoice)), ("gate", get_args(Gate))):
+            if getattr(self, key) not in choices:
+                raise _wrong(key, getattr(self, key), f"one of {', '.join(choices)}")
+        self.policy()
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], options: Mapping[str, Any]) -> ModelSettings:
+        """The settings of an `[online]` table; options that are not None take precedence.
+
+        Raises:
+            ConfigError: a key is unknown (near names are given) or a value is wrong.
+        """
+        known = {field.name for field in fields(cls)}
+        for key in table:
+            if key not in known:
+                raise ConfigError(f"[online] has no setting {key!r}; {did_you_mean(key, known)}")
+        given = {key: value for key, value in options.items() if value is not None}
+        return cls(**{**table, **given})
+
+    def fitting(self, profile: Profile) -> ModelSettings:
+        """The settings with `max_batch` cut to the largest bucket; a larger batch would be split again."""
+        if profile.max_rows is None or self.max_batch <= profile.max_rows:
+            return self
+        return replace(self, max_batch=profile.max_rows)
+
+    def policy(self) -> BatchingPolicy:
+        """The batcher's part."""
+        return BatchingPolicy(self.max_batch, self.max_delay_ms / 1000.0, self.queue_rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """What holds for the whole server.
+
+    Attributes:
+        host: address to bind; loopback unless told otherwise.
+        port: port to bind; 0 takes a free one.
+        drain_s: how long accepted requests may take to finish after SIGTERM.
+        body_limit_bytes: largest request body; more is answered 413.
+        show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
+            answer names only the stage and the id under which the log tells more.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    drain_s: float = 30.0
+    body_limit_bytes: int = 64 * 1024 * 1024
+    show_failures: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise _wrong("port", self.port, "0 to 65535; 0 takes a free one")
+        _require_seconds("drain_s", self.drain_s, least=0.0)
+        if self.body_limit_bytes < 1:
+            raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")
+
+
+def _require_seconds(key: str, value: object, least: float) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < least
+    ):
+        raise _wrong(key, value, f"a finite number of at least {least:g}")
+
+
+def _wrong(key: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"online setting {key} = {shown(value)} is not {expected}")
