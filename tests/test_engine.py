@@ -236,6 +236,19 @@ def test_a_tensor_is_the_handlers_own_copy():
     assert answers(first) == answers(second) == {0: 4, 1: 6}
 
 
+def test_answers_do_not_change_when_a_handler_fills_its_output_buffer_again():
+    class Reuse(Double):
+        buffer = np.zeros(8, np.int64)
+
+        def postprocess(self, outputs: Any, batch: Batch) -> Any:
+            self.buffer[: len(batch)] = outputs
+            return {"y": self.buffer[: len(batch)]}
+
+    with Engine(Reuse) as engine:
+        results = [engine.run(batch_of(values)) for values in ([1, 2, 3], [4, 5], [6])]
+    assert [result.outputs["y"].to_pylist() for result in results] == [[2, 4, 6], [8, 10], [12]]
+
+
 def test_stages_run_in_inference_mode_and_tensors_come_back_as_answers():
     class Net(Handler):
         inputs = Schema(x=Tensor("float32", (3,)))

@@ -226,6 +226,7 @@ class Engine:
     def _stage(self, part: _Part, stage: str, timings: dict[str, float]) -> Generator[Handler]:
         if self._handler is None:
             raise ConfigError(f"handler {self.loaded.name} is not loaded; use the engine in a with block")
+        numerics.apply_to_thread(self.profile)
         started = time.perf_counter()
         try:
             with _inference_mode():

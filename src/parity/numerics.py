@@ -12,6 +12,7 @@ import os
 import platform
 import random
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +26,7 @@ _RECORDED_PACKAGES = (
     "onnxruntime lightgbm xgboost tokenizers"
 ).split()
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_here = threading.local()
 
 
 def apply(profile: Profile) -> None:
@@ -40,7 +42,7 @@ def apply(profile: Profile) -> None:
     if torch is None:
         return
     torch.manual_seed(profile.seed)
-    torch.set_num_threads(profile.threads)
+    apply_to_thread(profile)
     torch.use_deterministic_algorithms(profile.deterministic, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.set_float32_matmul_precision("high" if profile.tf32 else "highest")
@@ -48,6 +50,20 @@ def apply(profile: Profile) -> None:
     torch.backends.cudnn.benchmark = not profile.deterministic
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
+
+def apply_to_thread(profile: Profile) -> None:
+    """Give the calling thread the profile's number of intra-op threads; cheap when it has it already.
+
+    OpenMP keeps that number for each thread. A thread that was never told would run matrix products on all
+    cores, which is slow beside other busy threads and can change bits.
+    """
+    if getattr(_here, "threads", None) == profile.threads:
+        return
+    torch = cast("Any", sys.modules.get("torch"))
+    if torch is not None and hasattr(torch, "set_num_threads"):
+        torch.set_num_threads(profile.threads)
+        _here.threads = profile.threads
 
 
 def fingerprint(profile: Profile) -> dict[str, str]:

@@ -90,7 +90,12 @@ class _OutputField:
     def column(self, value: Any) -> Column:
         if isinstance(value, Column):
             value = value.arrow if value.null_count or value.field.numpy_dtype is None else value.numpy()
-        if isinstance(value, pa.Array | pa.ChunkedArray) or library_of(value) == "polars":
+        library = library_of(value)
+        if library == "polars":
+            value = value.to_arrow()
+        elif library == "pandas":
+            value = value.to_numpy() if isinstance(value.dtype, np.dtype) else pa.array(value)
+        if isinstance(value, pa.Array | pa.ChunkedArray):
             return self._from_arrow(value)
         if isinstance(value, np.ma.MaskedArray):
             return self._from_masked(cast("Any", value))
@@ -122,7 +127,7 @@ class _OutputField:
                 f"{_cast_hint(dtype)}, or declare the field otherwise"
             )
         self._check_shape(field, values.shape[1:])
-        values = np.ascontiguousarray(values)
+        values = np.array(values, order="C")  # a copy: a handler may fill the same buffer for its next batch
         if isinstance(field, Tensor):
             if field.row_shape is None:
                 return Column(self.field, arrow=build_array(field, list(values)))
