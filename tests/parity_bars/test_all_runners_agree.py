@@ -1,0 +1,78 @@
+"""The bars: both example handlers, all goldens, all runners and wire forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parity import Engine, load_handler
+from parity.codec.arrow import decode_table
+from parity.compare import Tolerances, compare
+from parity.golden import find_cases
+from parity.registry import find_runners
+
+ROOT = Path(__file__).resolve().parents[2]
+HANDLERS = {"fashion": ["label", "class_id"], "films": ["band"]}
+ROUTES = [(runner.name, wire) for runner in find_runners().values() for wire in runner.wire_forms]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def handler_ref(name: str) -> str:
+    return str(ROOT / "handlers" / name)
+
+
+def test_all_three_runners_and_both_wire_forms_are_here():
+    assert {"notebook", "batch", "online"} <= {runner for runner, _ in ROUTES}
+    assert {("online", "rows"), ("online", "oip")} <= set(ROUTES)
+
+
+@pytest.mark.parametrize(("runner", "wire"), ROUTES)
+@pytest.mark.parametrize("name", HANDLERS)
+def test_goldens_hold_within_tolerance_and_labels_are_identical(name: str, runner: str, wire: str):
+    loaded = load_handler(handler_ref(name))
+    cases = find_cases(loaded)
+    assert cases, f"no golden of {name} is found"
+    for case in cases:
+        result = find_runners()[runner].replay(handler_ref(name), case.inputs, loaded.profile(), wire=wire)
+        obtained = result.to_table()
+        comparison = compare(case.expected, obtained, Tolerances.from_mapping(loaded.manifest.tolerance))
+        assert comparison, comparison
+        for label in HANDLERS[name]:
+            assert obtained[label].to_pylist() == case.expected[label].to_pylist()
+
+
+@pytest.mark.parametrize(("runner", "wire"), ROUTES)
+@pytest.mark.parametrize("name", HANDLERS)
+def test_one_bucket_of_32_gives_the_same_bits_everywhere(name: str, runner: str, wire: str):
+    loaded = load_handler(handler_ref(name))
+    profile = loaded.profile("exact")
+    assert profile.buckets == (32,)
+    rows = sample(name, 200)
+    with Engine(loaded, profile) as engine:
+        expected = engine.score(decode_table(loaded.inputs, rows))
+    assert len(expected.outputs) >= 190
+    obtained = find_runners()[runner].replay(handler_ref(name), rows, profile, wire=wire)
+    assert obtained.index.tolist() == expected.index.tolist()
+    for column in loaded.outputs.names:
+        assert bits(obtained.outputs[column].arrow) == bits(expected.outputs[column].arrow)
+
+
+def sample(name: str, rows: int) -> pa.Table:
+    """Rows of the committed sample, chosen by a fixed seed, inputs only."""
+    table = pq.read_table(ROOT / "data" / name)
+    chosen = np.sort(np.random.default_rng(5).choice(table.num_rows, rows, replace=False))
+    names = list(load_handler(handler_ref(name)).inputs.names)
+    return table.take(cast("Any", pa.array(chosen))).select(names)
+
+
+def bits(array: pa.Array) -> list[Any]:
+    """The values with floats as their bit patterns, so that -0.0 and NaN are told apart."""
+    if pa.types.is_floating(array.type):
+        return array.view(pa.int32() if array.type == pa.float32() else pa.int64()).to_pylist()
+    return array.to_pylist()
