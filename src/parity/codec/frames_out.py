@@ -1,0 +1,141 @@
+"""Arrow tables in the form of other libraries, exact to the bit; pandas and Polars are imported on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parity.codec.inferred import field_of
+from parity.codec.layouts import one_chunk
+from parity.codec.texts import timestamp_texts
+from parity.column import Column
+from parity.errors import SchemaError
+from parity.schema import Date, Decimal, Field, Floating, Image, String, Tensor, Timestamp
+
+Array = np.ndarray[Any, Any]
+
+
+def to_pandas(table: pa.Table, index: Any = None) -> Any:
+    """A pandas DataFrame; see `parity.codec.frames.encode` for its dtypes."""
+    import pandas as pd
+
+    columns = {
+        name: _pandas_column(pd, field_of(given), one_chunk(column))
+        for name, given, column in zip(table.column_names, table.schema, table.columns, strict=True)
+    }
+    series = {name: pd.Series(values, index=index) for name, values in columns.items()}
+    if index is None:
+        index = pd.RangeIndex(table.num_rows)
+    return pd.DataFrame(series, index=index, columns=pd.Index(list(columns), dtype=object))
+
+
+def to_polars(table: pa.Table) -> Any:
+    """A Polars DataFrame.
+
+    Raises:
+        SchemaError: a decimal has more digits than Polars holds.
+    """
+    import polars as pl
+
+    for given in table.schema:
+        if _has_wide_decimal(given.type):
+            raise SchemaError(
+                f"column {given.name!r} is of type {given.type}, and Polars holds decimals of at most 38 "
+                "digits; ask for pandas or Arrow"
+            )
+    return pl.from_arrow(table)
+
+
+def to_arrays(table: pa.Table) -> dict[str, Any]:
+    """A dict of numpy arrays: masked where there are nulls, of objects for what numpy has no dtype for.
+
+    Zoned timestamps are object arrays of aware datetimes, or of texts in nanoseconds.
+    """
+    return {
+        name: _numpy_column(field_of(given), one_chunk(column))
+        for name, given, column in zip(table.column_names, table.schema, table.columns, strict=True)
+    }
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """A list of dicts of Python values and numpy arrays; zoned timestamps in nanoseconds are texts."""
+    columns = [
+        python_values(field_of(given), one_chunk(column))
+        for given, column in zip(table.schema, table.columns, strict=True)
+    ]
+    if not columns:
+        return [{} for _ in range(table.num_rows)]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def python_values(field: Field | None, array: Any) -> list[Any]:
+    """The rows as Python values that `parity.codec.rows` reads back."""
+    if field is None:
+        return array.to_pylist()
+    if isinstance(field, Timestamp) and field.tz is not None:
+        return _zoned(field, array)
+    return Column(field, arrow=array).to_pylist()
+
+
+def _zoned(field: Timestamp, array: Any) -> list[Any]:
+    if field.unit != "ns":
+        return Column(field, arrow=array).to_pylist()
+    ticks = array.view(pa.int64())
+    told = timestamp_texts(ticks.fill_null(0).to_numpy(zero_copy_only=False), field.unit, True)
+    return [text if valid else None for text, valid in zip(told, array.is_valid().to_pylist(), strict=True)]
+
+
+def _objects(values: list[Any]) -> Array:
+    found: Array = np.empty(len(values), dtype=object)
+    for row, value in enumerate(
+        values
+    ):  # assigning the whole list would spread arrays of one shape over axes
+        found[row] = value
+    return found
+
+
+def _pandas_column(pd: Any, field: Field | None, array: Any) -> Any:
+    if field is None or isinstance(field, Tensor | Image):
+        return _objects(python_values(field, array))
+    dtype = field.numpy_dtype
+    if isinstance(field, String):
+        return pd.StringDtype("pyarrow", na_value=pd.NA).__from_arrow__(pa.chunked_array([array]))
+    if isinstance(field, Timestamp):
+        return array.to_pandas()
+    if isinstance(field, Date | Decimal) or (isinstance(field, Floating) and field.nullable):
+        return pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))
+    if dtype is None:
+        return _objects(python_values(field, array))
+    if not field.nullable:
+        return Column(field, arrow=array).numpy().astype(_pandas_float(dtype))
+    name = dtype.name if dtype.name == "bool" else dtype.name.replace("int", "Int").replace("uInt", "UInt")
+    return pd.api.types.pandas_dtype("boolean" if name == "bool" else name).__from_arrow__(array)
+
+
+def _pandas_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype itself; float32 for bfloat16, which pandas does not know."""
+    return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+
+
+def _has_wide_decimal(kind: Any) -> bool:
+    if pa.types.is_decimal256(kind):
+        return True
+    return any(_has_wide_decimal(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _numpy_column(field: Field | None, array: Any) -> Any:
+    zoned = isinstance(field, Timestamp) and field.tz is not None
+    if field is None or zoned or field.numpy_dtype is None:
+        return _objects(python_values(field, array))
+    if array.null_count == 0:
+        if field.row_shape is None:
+            return _objects(python_values(field, array))
+        return Column(field, arrow=array).numpy()
+    if isinstance(field, Tensor | Image):
+        return _objects(python_values(field, array))
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    data = np.zeros(len(array), dtype=field.numpy_dtype)
+    data[valid] = Column(field, arrow=array.filter(array.is_valid())).numpy()
+    return np.ma.MaskedArray(data, mask=~valid)
