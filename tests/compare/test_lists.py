@@ -82,6 +82,20 @@ def test_a_scores_column_that_is_not_there_is_refused():
         compare(table, table, Tolerances({"labels": TopK(scores="score")}))
 
 
+def test_scores_that_are_null_missing_or_no_floats_tie_nothing():
+    rules = Tolerances({"labels": TopK(k=2, tie=1.0, scores="scores")})
+    expected = ranked([["a", "b"]], [[0.5, 0.5]])
+    swapped = ranked([["b", "a"]], [[0.5, 0.5]])
+    assert compare(expected, swapped, rules)
+    missing = compare(expected, swapped.drop_columns(["scores"]), rules)
+    assert missing.column("labels").failing == 1
+    null = pa.table({"labels": [["b", "a"]], "scores": pa.array([None], pa.list_(pa.float64()))})
+    assert compare(expected, null, rules).column("labels").failing == 1
+    texts = pa.table({"labels": [["a", "b"]], "scores": [["x", "y"]]})
+    with pytest.raises(ConfigError, match="it takes lists of floats"):
+        compare(texts, texts, rules)
+
+
 def test_cosine_looks_at_direction_and_length():
     assert judge([[3.0, 4.0]], [[3.0001, 4.0]], Cosine())
     assert not judge([[3.0, 4.0]], [[4.0, 3.0]], Cosine())

@@ -165,6 +165,8 @@ def test_a_struct_field_has_its_own_rule():
     assert compare(expected, obtained, Tolerances({"box": Close(rtol=0.2)}))
     with pytest.raises(ConfigError, match="only floats"):
         compare(expected, obtained, Tolerances({"box.n": Close(rtol=0.2)}))
+    with pytest.raises(ConfigError, match="belongs to the column"):
+        compare(expected, obtained, Tolerances({"box.x": Close(rtol=0.2, rows=0.1, reason="x")}))
     with pytest.raises(ConfigError, match=r"unknown column 'box\.y'"):
         compare(expected, obtained, Tolerances({"box.y": Close(rtol=0.2)}))
 

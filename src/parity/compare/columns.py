@@ -160,6 +160,10 @@ def _check_leaf_rule(path: str, rule: Rule | None, dtype: str) -> None:
         raise ConfigError(f"[tolerance.{path!r}]: kind = 'close' on {dtype}; only floats may differ")
     if isinstance(rule, Text) and dtype != "string":
         raise ConfigError(f"[tolerance.{path!r}]: kind = 'text' on {dtype}; it compares strings")
+    if rule is not None and rule.rows:
+        raise ConfigError(
+            f"[tolerance.{path!r}]: a row budget belongs to the column, not to a field of a struct"
+        )
     if rule is not None and not isinstance(rule, Close | Exact | Text):
         raise ConfigError(
             f"[tolerance.{path!r}]: kind = {rule.kind!r} judges whole columns, not fields of a struct"
@@ -195,7 +199,12 @@ def _judge(rule: Rule, expected: Side, obtained: Side, name: str, differs: Mask)
         both &= cast("Any", side.values(name).is_valid()).to_numpy(zero_copy_only=False)
     pair = [side.take(np.flatnonzero(both)) for side in sides]
 
-    def scores(column: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    def scores(column: str) -> tuple[pa.Array[Any], pa.Array[Any]] | None:
+        kinds = [
+            list_items(s.table.schema.field(column).type) for s in pair if column in s.table.column_names
+        ]
+        if len(kinds) < 2 or not all(kind is not None and pat.is_floating(kind) for kind in kinds):
+            return None
         return pair[0].values(column), pair[1].values(column)
 
     judged = judge_lists(rule, pair[0].values(name), pair[1].values(name), scores)

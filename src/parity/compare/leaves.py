@@ -196,12 +196,13 @@ class Walk:
 
 
 def list_lengths(lists: pa.Array[Any]) -> Positions:
-    """The length of each list; the array holds no nulls."""
-    return np.asarray(cast("Any", pc.list_value_length(lists)).to_numpy(zero_copy_only=False), np.int64)
+    """The length of each list, 0 for null."""
+    lengths = cast("Any", pc).fill_null(pc.list_value_length(lists), 0)
+    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
 
 
 def list_values(lists: pa.Array[Any]) -> pa.Array[Any]:
-    """The elements of all lists one after another, whatever the array's offset; the array holds no nulls."""
+    """The elements of all lists one after another, whatever the array's offset; null adds none."""
     return cast("Any", lists).flatten()
 
 

@@ -46,9 +46,9 @@ def judge_lists(
     rule: Rule,
     expected: pa.Array[Any],
     obtained: pa.Array[Any],
-    scores: Callable[[str], tuple[pa.Array[Any], pa.Array[Any]]],
+    scores: Callable[[str], tuple[pa.Array[Any], pa.Array[Any]] | None],
 ) -> Judged:
-    """Judge each pair of lists by `rule`; `scores` gives both sides of the column a `TopK` names."""
+    """Judge each pair of lists by `rule`; `scores` gives both sides of a `TopK`'s column, if it can."""
     expected, obtained = _without_shape(expected), _without_shape(obtained)
     if isinstance(rule, SetLike):
         return Judged(_same_members(expected, obtained, rule.multiset))
@@ -102,10 +102,11 @@ def _same_labels(
     expected: pa.Array[Any],
     obtained: pa.Array[Any],
     rule: TopK,
-    scores: Callable[[str], tuple[pa.Array[Any], pa.Array[Any]]],
+    scores: Callable[[str], tuple[pa.Array[Any], pa.Array[Any]] | None],
 ) -> Judged:
     ours, theirs = _codes(expected, obtained)
-    weights = [_numbers(side) for side in scores(rule.scores)] if rule.scores else None
+    pair = scores(rule.scores) if rule.scores else None
+    weights = None if pair is None else [_numbers(_without_shape(side)) for side in pair]
     passes, ties = np.zeros(len(expected), np.bool_), 0
     for rows, (one, other) in _matrices(ours, theirs, same_length=False):
         k = min(rule.k, one.shape[1])

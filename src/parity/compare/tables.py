@@ -18,6 +18,7 @@ from parity.compare.comparison import ColumnComparison, Comparison, Finding, Wor
 from parity.compare.dtypes import FLOATS, leaf_dtypes, nullability_finding, type_findings, without_views
 from parity.compare.floats import column_scale, narrower
 from parity.compare.leaves import float_values
+from parity.compare.lists import list_items
 from parity.compare.rules import TopK
 from parity.compare.tolerances import ERROR_COLUMN, Tolerances
 from parity.compare.values import one_array, shown_value
@@ -185,6 +186,13 @@ def _check_companions(tolerances: Tolerances, expected: pa.Table) -> None:
         if isinstance(rule, TopK) and rule.scores and rule.scores not in expected.column_names:
             near = did_you_mean(rule.scores, expected.column_names)
             raise ConfigError(f"[tolerance.{name}]: scores names an unknown column {rule.scores!r}; {near}")
+        if isinstance(rule, TopK) and rule.scores:
+            kind = expected.schema.field(rule.scores).type
+            items = list_items(kind)
+            if items is None or not pat.is_floating(items):
+                raise ConfigError(
+                    f"[tolerance.{name}]: scores {rule.scores!r} is {kind}; it takes lists of floats"
+                )
 
 
 def _holds_kinds(errors: pa.ChunkedArray[Any]) -> bool:

@@ -1,0 +1,89 @@
+"""Reports to render: real comparisons of small tables."""
+
+# pyright: reportArgumentType=false, reportCallIssue=false
+# The pyarrow stubs refuse dicts of numpy arrays, which pyarrow takes.
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from parity.compare import Close, Comparison, Tolerances, compare
+from parity.laws.outcome import Counterexample, LawOutcome
+from parity.report import CheckReport, Entry
+
+HOSTILE = "<script>alert('x')</script>\x1b[2J\u202e"
+FINGERPRINT = {"python": "3.11.9", "torch": "2.13.0", "cpu": "x86-64 AVX2", "threads": "1"}
+
+
+def answers(rows: int = 64, noise: float = 0.0, name: str = "boot") -> pa.Table:
+    random = np.random.default_rng(0)
+    confidence = random.random(rows, np.float32)
+    shift = np.random.default_rng(1).normal(size=rows).astype(np.float32) * np.float32(noise)
+    return pa.table({"label": [name] * rows, "confidence": (confidence + shift).astype(np.float32)})
+
+
+def same() -> Comparison:
+    return compare(answers(), answers())
+
+
+def within() -> Comparison:
+    return compare(answers(), answers(noise=1e-7))
+
+
+def divergent(text: str = "boot") -> Comparison:
+    inputs = pa.table({"title": [text] * 64, "pixels": [[0] * 784] * 64})
+    wrong = answers(noise=1e-3, name=text).append_column("extra" + text, [[1] * 64])
+    return compare(answers(), wrong, inputs=inputs)
+
+
+def entry(
+    comparison: Comparison | None, runner: str = "batch", wire: str | None = None, **more: object
+) -> Entry:
+    return Entry(runner, more.pop("case", "sample"), wire, 64, comparison, 0.25, **more)  # pyright: ignore
+
+
+def law(verdict: str = "holds", name: str = "order", text: str = "") -> LawOutcome:
+    found = None
+    if verdict == "broken":
+        rows = pa.table({"title": [text or "boot", "shoe"], "price": [1.5, float("nan")]})
+        labels = ("row 5", f"neighbour: {text or 'nan'}")
+        found = Counterexample(
+            rows, labels, 0, "confidence", 0.5, float("nan"), "alone, and in this batch of 2"
+        )
+    sentence = "The answer for a row does not depend on the order of rows."
+    return LawOutcome(name, sentence, verdict, 128, detail=f"found {text}", counterexample=found)  # pyright: ignore
+
+
+def report(*entries: Entry, laws: tuple[LawOutcome, ...] = (), **more: str) -> CheckReport:
+    names = {"handler": "fashion", "version": "1.0", "profile": "default (cpu, float32)", **more}
+    return CheckReport(**names, fingerprint=FINGERPRINT, entries=entries, laws=laws)
+
+
+def agreeing() -> CheckReport:
+    entries = [entry(same(), "notebook"), entry(within(), "batch"), entry(within(), "online", "json")]
+    return report(*entries, laws=(law(), law("noise", "batch-size", "float noise from batch shapes")))
+
+
+def differing() -> CheckReport:
+    recorded = {**FINGERPRINT, "torch": "2.12.1"}
+    entries = [
+        entry(same(), "notebook", recorded=recorded),
+        entry(divergent(), "online", "json", recorded=recorded),
+        entry(None, "online", "v2", error="the server ended with status 1 before it was ready"),
+    ]
+    return report(*entries, laws=(law(), law("broken", "neighbours")), reference="handlers/fashion")
+
+
+def hostile() -> CheckReport:
+    entries = [
+        entry(divergent(HOSTILE), HOSTILE, HOSTILE, case=HOSTILE, recorded={HOSTILE: HOSTILE}),
+        entry(None, HOSTILE, error=HOSTILE),
+    ]
+    return report(
+        *entries, laws=(law("broken", HOSTILE, HOSTILE),), handler=HOSTILE, version=HOSTILE, profile=HOSTILE
+    )
+
+
+def loose() -> Comparison:
+    return compare(answers(), answers(noise=1e-3), Tolerances({"confidence": Close(atol=0.01)}))
