@@ -16,7 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["FilmFeatures"]
+__all__ = ["CURVES", "NUMBERS", "FilmFeatures"]
+
+NUMBERS = ("year", "runtime_min", "metascore", "oscars")
+"""Columns that become a scaled number each; the order is the features', whatever a file's order is."""
+
+CURVES = ("reviews", "box_office_usd")
+"""Columns with a long tail, which become a place between the training films' quantiles."""
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
 _THURSDAY = 3
@@ -58,10 +64,10 @@ class FilmFeatures:
         NaN and infinities count as unknown; a category or a name that is not in the constants is "other".
         """
         found: list[_Numbers | _Mask] = []
-        for name in self._numbers:
+        for name in NUMBERS:
             values, known = _read_numbers(columns[name])
             found += [self._scale(name, values, known), known]
-        for name in self._curves:
+        for name in CURVES:
             values, known = _read_numbers(columns[name])
             found += [self._bend(name, values, known), known]
         found += [_one_hot_dates(columns["released"])]
@@ -79,7 +85,7 @@ class FilmFeatures:
     def _feature_names(self) -> list[str]:
         """Return the names in the order in which ``compute`` builds the columns."""
         found: list[str] = []
-        for name in (*self._numbers, *self._curves):
+        for name in (*NUMBERS, *CURVES):
             found += [name, f"{name} known"]
         found += [f"released in month {month}" for month in range(1, 13)]
         found += [f"released on {day}" for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")]

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from films_features import FilmFeatures
+from films_features import CURVES, NUMBERS, FilmFeatures
 from films_net import FilmsNet
 from films_source import find_database, read_films
 from numpy.typing import NDArray
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 SEED = 20240602
 EPOCHS = 40
@@ -45,10 +45,11 @@ def main() -> None:
     films = read_films(database)
     train, test = split_films(films)
     constants, x = fit(films.take(train))
-    features = FilmFeatures(constants)
     y = scores_of(films)
-
     model = train_model(x, y[train])
+    write(constants, model)
+
+    features, model = read()
     with torch.inference_mode():
         predicted = model(torch.from_numpy(compute(features, films.take(test)))).numpy()
     report("constant mean", y[test], np.full_like(y[test], y[train].mean()))
@@ -57,10 +58,21 @@ def main() -> None:
     report("network, with metascore", y[test][known], predicted[known])
     report("network, without metascore", y[test][~known], predicted[~known])
 
+
+def write(constants: dict[str, Any], model: FilmsNet) -> None:
+    """Write the artifacts."""
     ARTIFACTS.mkdir(exist_ok=True)
     save_file(model.state_dict(), ARTIFACTS / "model.safetensors")
     text = json.dumps(constants, ensure_ascii=False, indent=0, sort_keys=True)
     (ARTIFACTS / "features.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read() -> tuple[FilmFeatures, FilmsNet]:
+    """Return what the handler will load; the errors are measured on that and not on what is in memory."""
+    features = FilmFeatures(json.loads((ARTIFACTS / "features.json").read_text(encoding="utf-8")))
+    model = FilmsNet(len(features.names))
+    model.load_state_dict(load_file(ARTIFACTS / "model.safetensors"))
+    return features, model.eval()
 
 
 def split_films(films: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -77,8 +89,8 @@ def fit(films: pa.Table) -> tuple[dict[str, Any], NDArray[np.float32]]:
     from the other folds only, as for a film never seen; the constants take them from all films.
     """
     constants: dict[str, Any] = {
-        "numbers": {name: fit_number(films, name) for name in ("year", "runtime_min", "metascore", "oscars")},
-        "curves": {name: fit_curve(films, name) for name in ("reviews", "box_office_usd")},
+        "numbers": {name: fit_number(films, name) for name in NUMBERS},
+        "curves": {name: fit_curve(films, name) for name in CURVES},
         "categories": {
             name: fit_categories(films, name, least) for name, least in CATEGORY_MIN_FILMS.items()
         },
