@@ -1,0 +1,3 @@
+"""A module beside the handler, which reload must read again."""
+
+FACTOR = 1.5
