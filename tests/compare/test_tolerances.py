@@ -176,3 +176,5 @@ def test_float_budget_and_rule_are_told_in_words():
     assert str(Close(rtol=1e-4, atol=1e-6, ulp=2)) == "2 ulp or rtol 0.0001 + atol 1e-06 at column scale"
     found = compare(pa.table({"x": np.ones(1)}), pa.table({"x": np.ones(1)}))
     assert found.column("x").rule == Close(ulp=64)
+    nested = pa.table({"s": [{"n": 1, "x": 1.0}]})
+    assert compare(nested, nested).column("s").rule == Close(ulp=64)

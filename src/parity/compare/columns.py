@@ -69,7 +69,8 @@ def compare_column(
         if inner is not rule:
             _check_leaf_rule(path, inner, dtypes[path])
     ours, theirs = expected.values(name), obtained.values(name)
-    shown = rule or (tolerances.for_dtype(dtypes[name]) if name in dtypes else Exact())
+    floats = [leaf for leaf in dtypes.values() if leaf in FLOATS]
+    shown = rule or (tolerances.for_dtype(floats[0]) if floats else Exact())
     casted = _same_type(ours, theirs)
     count = len(expected.rows)
     if casted is None:
