@@ -97,28 +97,35 @@ def find_runners() -> dict[str, Runner]:
     Raises:
         ConfigError: an installed runner cannot be imported; the message names the extra to install.
     """
-    found: dict[str, Runner] = {}
-    points = importlib.metadata.entry_points(group=RUNNER_GROUP)
-    for point in sorted(points, key=lambda point: point.name):
-        try:
-            runner = point.load()
-        except ImportError as exc:
-            raise ConfigError(
-                f"runner {point.name!r} ({point.value}) cannot be imported: {exc}; "
-                f"pip install 'parity[{point.name}]' brings what it needs"
-            ) from exc
-        if not isinstance(runner, Runner):
-            raise ConfigError(f"entry point {point.name!r} ({point.value}) is not a parity runner")
-        found[point.name] = runner
-    return found
+    return {name: find_runner(name) for name in runner_names()}
+
+
+def runner_names() -> list[str]:
+    """The names of the installed runners, sorted; none of them is imported."""
+    return sorted({point.name for point in importlib.metadata.entry_points(group=RUNNER_GROUP)})
 
 
 def find_runner(name: str) -> Runner:
-    """The installed runner called `name`; raises ReferenceNotFoundError with near names."""
-    runners = find_runners()
-    if name not in runners:
-        raise ReferenceNotFoundError(f"no runner {name!r} is installed; {did_you_mean(name, runners)}")
-    return runners[name]
+    """The installed runner called `name`.
+
+    Raises:
+        ReferenceNotFoundError: there is none; near names are given.
+        ConfigError: it cannot be imported; the message names the extra to install.
+    """
+    points = importlib.metadata.entry_points(group=RUNNER_GROUP, name=name)
+    if not points:
+        raise ReferenceNotFoundError(f"no runner {name!r} is installed; {did_you_mean(name, runner_names())}")
+    point = next(iter(points))
+    try:
+        runner = point.load()
+    except ImportError as exc:
+        raise ConfigError(
+            f"runner {name!r} ({point.value}) cannot be imported: {exc}; "
+            f"pip install 'parity[{name}]' brings what it needs"
+        ) from exc
+    if not isinstance(runner, Runner):
+        raise ConfigError(f"entry point {name!r} ({point.value}) is not a parity runner")
+    return runner
 
 
 def _split(ref: str) -> tuple[str, str]:

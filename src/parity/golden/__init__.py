@@ -5,14 +5,15 @@ places     where a handler's cases live, and finding them
 recording  record, check, and update a case; the only module that runs a handler
 """
 
-from parity.golden.cases import CaseMeta, GoldenCase, read_case
-from parity.golden.places import find_case, find_cases, golden_folder
+from parity.golden.cases import CaseMeta, GoldenCase, first_rows, read_case
+from parity.golden.places import FOLDER, find_case, find_cases, golden_folder
 from parity.golden.recording import (
     GoldenCheck,
     Proposal,
     accept,
     case_tolerances,
     check,
+    environment,
     in_ci,
     propose,
     record,
@@ -20,6 +21,7 @@ from parity.golden.recording import (
 )
 
 __all__ = [
+    "FOLDER",
     "CaseMeta",
     "GoldenCase",
     "GoldenCheck",
@@ -27,8 +29,10 @@ __all__ = [
     "accept",
     "case_tolerances",
     "check",
+    "environment",
     "find_case",
     "find_cases",
+    "first_rows",
     "golden_folder",
     "in_ci",
     "propose",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.codec import arrow
+from parity.compare.values import shown_value
 from parity.errors import GoldenError, ParityError, shown
 from parity.handler import LoadedHandler
 from parity.profile import Profile
@@ -70,6 +72,10 @@ class CaseMeta:
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fingerprint: Mapping[str, str] = field(default_factory=dict[str, str])
     tolerance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, object]:
+        """What case.toml says, as JSON-ready data."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
     @property
     def recorded_profile(self) -> Profile:
@@ -208,6 +214,14 @@ def write_case(
     return meta
 
 
+def first_rows(case: GoldenCase, rows: int) -> list[dict[str, dict[str, object]]]:
+    """The first rows of a case, each as its input and the answer expected, long values cut for display."""
+    return [
+        {"input": _shown_row(case.inputs, row), "expected": _shown_row(case.expected, row)}
+        for row in range(min(rows, case.inputs.num_rows))
+    ]
+
+
 def today() -> str:
     """The day, YYYY-MM-DD, in UTC."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -230,6 +244,16 @@ def _move_into_place(fresh: Path, path: Path) -> None:
         old.replace(path)
         raise
     shutil.rmtree(old)
+
+
+def _shown_row(table: pa.Table, row: int) -> dict[str, object]:
+    found = {
+        name: shown_value(pa.concat_arrays(table.column(name).chunks), row) for name in table.column_names
+    }
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in found.items()
+    }
 
 
 def _digest(path: Path) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,11 +42,15 @@ class GoldenCheck:
         case: the golden case.
         comparison: its expected answers against the obtained ones.
         notes: what changed in the handler since the recording.
+        fingerprint: the environment now, as `environment` gives it.
+        seconds: how long the answers took.
     """
 
     case: GoldenCase
     comparison: Comparison
     notes: tuple[str, ...] = ()
+    fingerprint: Mapping[str, str] = field(default_factory=dict[str, str])
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Proposal:
         meta: what case.toml would say, but for the reason.
         comparison: the old answers against the new; None when the old ones cannot be read.
         why_not_compared: why there is no comparison.
+        notes: what changed in the handler since the recording.
     """
 
     name: str
@@ -69,11 +75,17 @@ class Proposal:
     meta: CaseMeta
     comparison: Comparison | None
     why_not_compared: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def moved(self) -> bool:
         """Whether any bit of an answer, or the schema, changed."""
         return self.comparison is None or self.comparison.verdict != "identical"
+
+    @property
+    def changes(self) -> bool:
+        """Whether accepting it would change anything: an answer, or what case.toml says of the handler."""
+        return self.moved or bool(self.notes)
 
 
 def in_ci() -> bool:
@@ -145,10 +157,13 @@ def check(
     checks: list[GoldenCheck] = []
     with Engine(loaded, profile) as engine:
         for case in found:
+            started = time.perf_counter()
             result = engine.run(arrow.decode_table(loaded.inputs, case.inputs).batch)
+            seconds = time.perf_counter() - started
             tolerances = case_tolerances(case, engine.profile)
             comparison = compare(case.expected, result.to_table(), tolerances, inputs=case.inputs)
-            checks.append(GoldenCheck(case, comparison, tuple(case.notes(loaded))))
+            notes, fingerprint = tuple(case.notes(loaded)), environment(engine)
+            checks.append(GoldenCheck(case, comparison, notes, fingerprint, seconds))
     return checks
 
 
@@ -215,6 +230,12 @@ def accept(proposal: Proposal, *, reason: str) -> None:
     write_case(proposal.path, proposal.inputs, proposal.obtained, meta, replace_existing=True)
 
 
+def environment(engine: Engine) -> dict[str, str]:
+    """The engine's fingerprint without what case.toml says elsewhere: handler, digests, profile."""
+    said = ("profile.", "digest.", "handler")
+    return {key: value for key, value in engine.fingerprint().items() if not key.startswith(said)}
+
+
 def _propose_one(engine: Engine, folder: Path) -> Proposal:
     loaded = engine.loaded
     case, why = _read_for_update(folder, loaded)
@@ -226,7 +247,8 @@ def _propose_one(engine: Engine, folder: Path) -> Proposal:
             case.expected, obtained, case_tolerances(case, engine.profile), inputs=case.inputs
         )
     meta = _meta(engine, result, case.meta.reason)
-    return Proposal(folder.name, folder, case.inputs, obtained, meta, comparison, why)
+    notes = tuple(case.notes(loaded))
+    return Proposal(folder.name, folder, case.inputs, obtained, meta, comparison, why, notes)
 
 
 def _read_for_update(folder: Path, loaded: LoadedHandler) -> tuple[GoldenCase, str]:
@@ -249,15 +271,9 @@ def _meta(engine: Engine, result: Result, reason: str) -> CaseMeta:
         buckets=tuple(int(size) for size in np.unique(result.buckets)),
         digests=dict(loaded.digests),
         profile=profile_settings(engine.profile),
-        fingerprint=_environment(engine),
+        fingerprint=environment(engine),
         tolerance=dict(loaded.manifest.tolerance),
     )
-
-
-def _environment(engine: Engine) -> dict[str, str]:
-    """The fingerprint without what case.toml says elsewhere."""
-    said = ("profile.", "digest.", "handler")
-    return {key: value for key, value in engine.fingerprint().items() if not key.startswith(said)}
 
 
 def _pair_side(profile: Profile) -> str:

@@ -20,7 +20,7 @@ from parity.codec import arrow, oip, rows
 from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances
 from parity.engine import Engine
-from parity.errors import ConfigError, InputMutatedError, RowError, did_you_mean
+from parity.errors import ConfigError, InputMutatedError, RowError, RunnerError, did_you_mean
 from parity.laws.bench import Answers, Bench, spread
 from parity.laws.outcome import Counterexample, LawOutcome, summed
 from parity.registry import Runner
@@ -244,6 +244,8 @@ def check_laws(
         for law in laws:
             try:
                 outcomes.append(law.check(bench))
+            except RunnerError as exc:
+                outcomes.append(LawOutcome(law.name, law.sentence, "broken", 0, detail=str(exc)))
             except InputMutatedError as exc:
                 outcomes.append(LawOutcome(law.name, law.sentence, "broken", 0, detail=str(exc)))
                 break

@@ -1,0 +1,131 @@
+"""The typer application: our commands, the installed runners' commands, and how errors are shown.
+
+A runner's module is imported when its command is asked for, or to list the commands.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from parity import __version__
+from parity.cli import check, compare, doctor, golden, new, run
+from parity.errors import ConfigError, ParityError, StageError
+from parity.registry import find_runner, runner_names
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells give it."""
+
+
+class Commands(TyperGroup):
+    """Our commands, and one for each installed runner; errors become a message and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Our commands in order, then the runners'."""
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in _runner_commands() if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command called `cmd_name`; a runner's is made now."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            return found
+        runner = _runner_commands().get(cmd_name)
+        return None if runner is None else _command_of(cmd_name, runner)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; show what goes wrong and turn it into an exit code."""
+        try:
+            return super().invoke(ctx)
+        except ParityError as exc:
+            show_error(exc)
+            raise typer.Exit(exc.exit_code) from exc
+        except KeyboardInterrupt as exc:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from exc
+        except Exception as exc:
+            if isinstance(exc, BrokenPipeError) or _is_of_command_line(exc):
+                raise
+            # A user's own exception, from the import of their module for instance: shown as Python shows it.
+            traceback.print_exception(exc)
+            raise typer.Exit(ConfigError.exit_code) from exc
+
+
+def show_error(exc: ParityError) -> None:
+    """Print an error's message; for a stage that raised, the user's own traceback first."""
+    cause = exc.__cause__
+    if isinstance(exc, StageError) and isinstance(cause, Exception) and not isinstance(cause, ParityError):
+        traceback.print_exception(cause)
+    typer.echo(f"error: {exc}", err=True)
+
+
+def _runner_commands() -> dict[str, str]:
+    """The command names of the installed runners, and which runner each belongs to.
+
+    A runner that cannot be imported keeps its own name as a command, which says what is missing.
+    """
+    found: dict[str, str] = {}
+    for name in runner_names():
+        try:
+            command_name = find_runner(name).command_name
+        except ConfigError:
+            command_name = name
+        if command_name:
+            found[command_name] = name
+    return found
+
+
+def _command_of(command_name: str, runner_name: str) -> Any:
+    alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+    try:
+        alone.command(command_name)(find_runner(runner_name).command)
+    except ConfigError as exc:
+        _add_broken_command(alone, command_name, exc)
+    return get_command(alone)
+
+
+def _add_broken_command(group: typer.Typer, name: str, error: ConfigError) -> None:
+    def fail(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+        del arguments
+        raise error
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    group.command(name, help=f"Not usable here: {error}", context_settings=anything)(fail)
+
+
+def _is_of_command_line(exc: Exception) -> bool:
+    """Whether an exception is the command line library's own: a usage error, an exit, an abort."""
+    return any(cls.__module__.partition(".")[0] in ("click", "typer") for cls in type(exc).__mro__)
+
+
+app = typer.Typer(
+    name="parity",
+    cls=Commands,
+    help="Write one Handler, run it in a notebook, over Parquet and online, and prove that all three agree.",
+    invoke_without_command=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _main(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"parity {__version__}")
+        raise typer.Exit
+
+
+app.command("run")(run.run)
+app.add_typer(golden.app, name="golden")
+app.command("check")(check.check)
+app.command("compare")(compare.compare_files)
+app.command("new")(new.new)
+app.command("doctor")(doctor.doctor)

@@ -1,0 +1,72 @@
+"""`parity run`: rows in, answers out, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parity.cli import options
+from parity.cli.row_files import answers_of, check_output, read_rows, write_answers
+from parity.codec import rows as json_rows
+from parity.engine import Engine, merge
+from parity.errors import ParityError
+from parity.registry import load_handler
+from parity.result import ERROR_COLUMN, Result
+
+_BATCH_ROWS = 1024
+
+
+def run(
+    handler: options.HandlerRef,
+    rows: options.RowsFile,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the answers here: .jsonl, .json or .parquet.")
+    ] = None,
+    profile: options.ProfileName = "default",
+    set_: options.Settings = None,
+    app_dir: options.AppDir = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many rows.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all answers.")] = False,
+) -> None:
+    """Run a handler on some rows, in this process.
+
+    Prints one JSON object for each row, in order; a row without an answer is {"_error": ...}, and is told on
+    standard error. Exit code 2 when a row has no answer.
+    """
+    if output is not None:
+        check_output(output)
+    loaded = load_handler(handler, app_dir=app_dir)
+    decoded = read_rows(rows, loaded.inputs, limit)
+    with Engine(loaded, loaded.profile(profile).with_settings(set_ or [])) as engine:
+        pieces = [engine.run(piece) for piece in decoded.batch.split(_BATCH_ROWS)]
+    result = merge(decoded, Result.concat(pieces, loaded.outputs))
+    failed: list[str] = []
+    answers: list[object] = []
+    for row, answer in enumerate(answers_of(result)):
+        if ERROR_COLUMN in answer:
+            error = answer[ERROR_COLUMN]
+            failed.append(f"row {row} ({error['kind']}): {error['message']}")
+        answers.append(answer)
+    if output is not None:
+        write_answers(result, output)
+    elif not as_json:
+        for answer in answers:
+            typer.echo(json_rows.dumps(answer))
+    if as_json:
+        summary = {
+            "handler": loaded.name,
+            "version": loaded.version,
+            "profile": profile,
+            "rows": result.num_rows,
+            "failed": len(failed),
+            "seconds": dict(result.timings),
+            "answers": answers,
+        }
+        typer.echo(json_rows.dumps(summary))
+    for line in failed:
+        typer.echo(line, err=True)
+    if failed:
+        typer.echo(f"{len(failed)} of {result.num_rows} rows have no answer", err=True)
+        raise typer.Exit(ParityError.exit_code)
