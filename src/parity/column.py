@@ -178,7 +178,7 @@ class Column:
         Timestamps of nanoseconds, and times that Python's calendar (years 1 to 9999) does not know, are numpy
         datetime64, in UTC where the field is zoned.
         """
-        return _python_values(self.field, self.arrow)
+        return python_values(self.field, self.arrow)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_pylist())
@@ -284,13 +284,21 @@ def _arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[An
     return pa.Array.from_buffers(field.arrow_type, rows, [None], children=[items])
 
 
-def _python_values(field: Field, arrow: pa.Array[Any]) -> list[Any]:
+def python_values(field: Field, arrow: pa.Array[Any], *, zoned_as_text: bool = False) -> list[Any]:
+    """The rows of a canonical Arrow array as `Column.to_pylist` gives them.
+
+    Args:
+        field: what the values are.
+        arrow: the array.
+        zoned_as_text: give ISO 8601 text, which has a zone, where a zoned time would be a numpy datetime64, which
+            has none.
+    """
     if isinstance(field, Image) and field.form == "array":
         field = field.as_tensor
     if isinstance(field, Tensor):
         return list(_rows_as_arrays(field, arrow))
     if isinstance(field, List):
-        items = _python_values(field.of, cast("Any", arrow).flatten())
+        items = python_values(field.of, cast("Any", arrow).flatten(), zoned_as_text=zoned_as_text)
         lengths = cast("Any", arrow).value_lengths().to_pylist()
         ends = np.cumsum([length or 0 for length in lengths]).tolist()
         return [
@@ -299,7 +307,7 @@ def _python_values(field: Field, arrow: pa.Array[Any]) -> list[Any]:
         ]
     if isinstance(field, Struct):
         members = [
-            _python_values(member, child)
+            python_values(member, child, zoned_as_text=zoned_as_text)
             for member, child in zip(field.members.values(), cast("Any", arrow).flatten(), strict=True)
         ]
         present = arrow.is_valid().to_pylist()
@@ -308,11 +316,11 @@ def _python_values(field: Field, arrow: pa.Array[Any]) -> list[Any]:
             for valid, values in zip(present, zip(*members, strict=True), strict=True)
         ]
     if isinstance(field, Timestamp | Date):
-        return _times(field, arrow)
+        return _times(field, arrow, zoned_as_text)
     return arrow.to_pylist()
 
 
-def _times(field: Timestamp | Date, arrow: pa.Array[Any]) -> list[Any]:
+def _times(field: Timestamp | Date, arrow: pa.Array[Any], zoned_as_text: bool) -> list[Any]:
     if not (isinstance(field, Timestamp) and field.unit == "ns"):
         try:
             return arrow.to_pylist()
@@ -320,14 +328,18 @@ def _times(field: Timestamp | Date, arrow: pa.Array[Any]) -> list[Any]:
             pass  # a year that Python does not know is among them: value by value
     found: list[Any] = []
     unit = field.unit if isinstance(field, Timestamp) else "D"
-    ticks = arrow.view(pa.int32() if unit == "D" else pa.int64()).to_pylist()
-    for row, tick in enumerate(ticks):
+    as_text = zoned_as_text and isinstance(field, Timestamp) and field.tz is not None
+    for row, tick in enumerate(arrow.view(pa.int32() if unit == "D" else pa.int64()).to_pylist()):
+        if tick is None:
+            found.append(None)
+            continue
         value: Any = None
-        if tick is not None:
+        if unit != "ns":
+            with contextlib.suppress(ValueError, OverflowError):
+                value = arrow[row].as_py()
+        if value is None:
             value = np.datetime64(tick, unit)
-            if unit != "ns":
-                with contextlib.suppress(ValueError, OverflowError):
-                    value = arrow[row].as_py()
+            value = f"{np.datetime_as_string(value)}Z" if as_text else value
         found.append(value)
     return found
 

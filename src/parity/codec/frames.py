@@ -1,8 +1,8 @@
 """Tables of the libraries people use, as batches and back.
 
-Read and written are pandas, Polars, Arrow, dicts of arrays and lists of dicts; pandas and Polars are imported
-only where one of their frames arrives. Columns that the schema does not name are ignored in frames and refused
-in row dicts, where they are more likely a slip of the pen.
+Read and written are pandas, Polars, Arrow, dicts of arrays and lists of dicts; pandas and Polars are
+imported only where one of their frames arrives. Columns that the schema does not name are ignored in frames,
+and refused in row dicts, where they are more likely a slip of the pen.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def encode(like: Any, table: pa.Table) -> Any:
     """A table in the form of `like`, exact to the bit.
 
     Integers stay integers beside nulls, null and NaN stay two things. pandas columns are numpy's where the
-    Arrow field is not nullable, else pandas' nullable dtypes (for floats Arrow's, the only ones that hold both
-    null and NaN); what pandas has no dtype for is an object column of Python values and numpy arrays. The index
-    is that of `like` where it has as many rows.
+    Arrow field is not nullable, else pandas' nullable dtypes (for floats Arrow's, the only ones that hold
+    both null and NaN); what pandas has no dtype for is an object column of Python values and numpy arrays.
+    The index is that of `like` where it has as many rows.
 
     Raises:
         SchemaError: `like` is none of the forms that `decode` reads, or cannot hold a value.
@@ -111,7 +111,7 @@ def _decode_mapping(schema: Schema, columns: Mapping[Any, Any]) -> Decoded:
     single = [name for name, length in lengths.items() if length is None]
     if single:
         raise SchemaError(
-            f"column {single[0]!r} is {brief(columns[single[0]])}, a single value; a dict is read as columns, "
+            f"column {single[0]!r} is {brief(columns[single[0]])}, a single value; a dict holds columns, "
             "one array or list each: for one row, give [row]"
         )
     if len(set(lengths.values())) > 1:

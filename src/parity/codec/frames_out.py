@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from parity.codec.inferred import field_of
 from parity.codec.layouts import one_chunk
-from parity.codec.texts import timestamp_texts
-from parity.column import Column
+from parity.column import Column, python_values
 from parity.errors import SchemaError
 from parity.schema import Date, Decimal, Field, Floating, Image, String, Tensor, Timestamp
 
@@ -51,7 +50,7 @@ def to_polars(table: pa.Table) -> Any:
 def to_arrays(table: pa.Table) -> dict[str, Any]:
     """A dict of numpy arrays: masked where there are nulls, of objects for what numpy has no dtype for.
 
-    Zoned timestamps are object arrays of aware datetimes, or of texts in nanoseconds.
+    Zoned timestamps are object arrays of aware datetimes, texts where a datetime cannot hold them.
     """
     return {
         name: _numpy_column(field_of(given), one_chunk(column))
@@ -60,9 +59,12 @@ def to_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """A list of dicts of Python values and numpy arrays; zoned timestamps in nanoseconds are texts."""
+    """A list of dicts of Python values and numpy arrays, as `Column.to_pylist` gives them.
+
+    Zoned timestamps that a datetime cannot hold are texts.
+    """
     columns = [
-        python_values(field_of(given), one_chunk(column))
+        _python(field_of(given), one_chunk(column))
         for given, column in zip(table.schema, table.columns, strict=True)
     ]
     if not columns:
@@ -70,21 +72,9 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def python_values(field: Field | None, array: Any) -> list[Any]:
+def _python(field: Field | None, array: Any) -> list[Any]:
     """The rows as Python values that `parity.codec.rows` reads back."""
-    if field is None:
-        return array.to_pylist()
-    if isinstance(field, Timestamp) and field.tz is not None:
-        return _zoned(field, array)
-    return Column(field, arrow=array).to_pylist()
-
-
-def _zoned(field: Timestamp, array: Any) -> list[Any]:
-    if field.unit != "ns":
-        return Column(field, arrow=array).to_pylist()
-    ticks = array.view(pa.int64())
-    told = timestamp_texts(ticks.fill_null(0).to_numpy(zero_copy_only=False), field.unit, True)
-    return [text if valid else None for text, valid in zip(told, array.is_valid().to_pylist(), strict=True)]
+    return array.to_pylist() if field is None else python_values(field, array, zoned_as_text=True)
 
 
 def _objects(values: list[Any]) -> Array:
@@ -98,7 +88,7 @@ def _objects(values: list[Any]) -> Array:
 
 def _pandas_column(pd: Any, field: Field | None, array: Any) -> Any:
     if field is None or isinstance(field, Tensor | Image):
-        return _objects(python_values(field, array))
+        return _objects(_python(field, array))
     dtype = field.numpy_dtype
     if isinstance(field, String):
         return pd.StringDtype("pyarrow", na_value=pd.NA).__from_arrow__(pa.chunked_array([array]))
@@ -107,7 +97,7 @@ def _pandas_column(pd: Any, field: Field | None, array: Any) -> Any:
     if isinstance(field, Date | Decimal) or (isinstance(field, Floating) and field.nullable):
         return pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))
     if dtype is None:
-        return _objects(python_values(field, array))
+        return _objects(_python(field, array))
     if not field.nullable:
         return Column(field, arrow=array).numpy().astype(_pandas_float(dtype))
     name = dtype.name if dtype.name == "bool" else dtype.name.replace("int", "Int").replace("uInt", "UInt")
@@ -128,13 +118,13 @@ def _has_wide_decimal(kind: Any) -> bool:
 def _numpy_column(field: Field | None, array: Any) -> Any:
     zoned = isinstance(field, Timestamp) and field.tz is not None
     if field is None or zoned or field.numpy_dtype is None:
-        return _objects(python_values(field, array))
+        return _objects(_python(field, array))
     if array.null_count == 0:
         if field.row_shape is None:
-            return _objects(python_values(field, array))
+            return _objects(_python(field, array))
         return Column(field, arrow=array).numpy()
     if isinstance(field, Tensor | Image):
-        return _objects(python_values(field, array))
+        return _objects(_python(field, array))
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     data = np.zeros(len(array), dtype=field.numpy_dtype)
     data[valid] = Column(field, arrow=array.filter(array.is_valid())).numpy()
