@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from parity.batch import Batch
 from parity.codec.foreign import as_numpy, library_of
 from parity.schema import Field, Image, List, Schema, Tensor
 
@@ -20,7 +21,7 @@ def is_one_row(schema: Schema, rows: object) -> bool:
     In a dict of columns every value is nested one level deeper than a value of its field; a value that is
     not (a text, a number, None) makes the dict one row.
     """
-    if not isinstance(rows, Mapping):
+    if not isinstance(rows, Mapping) or isinstance(rows, Batch):
         return False
     deeper = False
     for name, value in cast("Mapping[Any, Any]", rows).items():
@@ -34,7 +35,9 @@ def is_one_row(schema: Schema, rows: object) -> bool:
 
 
 def first_rows(rows: Any, limit: int) -> Any:
-    """The first `limit` rows of any form that rows come in, in the same form."""
+    """The first `limit` rows of any form that rows come in, in the same form; what is none is given back."""
+    if isinstance(rows, Batch):
+        return rows.slice(0, limit)
     if isinstance(rows, Mapping):
         columns = cast("Mapping[Any, Any]", rows)
         return {name: first_rows(column, limit) for name, column in columns.items()}
@@ -42,7 +45,7 @@ def first_rows(rows: Any, limit: int) -> Any:
         return rows.iloc[:limit]
     if library_of(rows) in ("pyarrow", "polars"):
         return rows.slice(0, limit)
-    return rows[:limit]
+    return rows[:limit] if hasattr(rows, "__getitem__") else rows
 
 
 def _field_depth(field: Field) -> int:

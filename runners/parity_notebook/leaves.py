@@ -96,7 +96,13 @@ def _leaf(path: str, value: Any) -> Leaf:
 
 def _of_array(path: str, kind: str, dtype: str, shape: tuple[int, ...], array: np.ndarray[Any, Any]) -> Leaf:
     flat = array.reshape(-1)
-    return Leaf(path, kind, dtype, shape, *_range(flat), sample=shown(flat[:_SAMPLE_ITEMS].tolist(), 100))
+    return Leaf(path, kind, dtype, shape, *_range(flat), sample=_sample(flat))
+
+
+def _sample(flat: np.ndarray[Any, Any]) -> str:
+    first: list[Any] = flat[:_SAMPLE_ITEMS].tolist()
+    texts = [short(item) if isinstance(item, float) else shown(item, 30) for item in first]
+    return f"[{', '.join(texts)}{', …' if flat.size > len(first) else ''}]"
 
 
 def _of_list(path: str, items: list[Any]) -> Leaf:

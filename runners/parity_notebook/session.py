@@ -10,8 +10,9 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from parity import numerics
 from parity.batch import Batch
 from parity.codec import frames
 from parity.codec.decoded import Decoded
@@ -82,6 +83,8 @@ class Session:
     loaded: LoadedHandler
     profile: Profile
     last: Result | None
+    _applied: ClassVar[Profile | None] = None
+    """The profile whose numerics the process has: they are global in torch, and sessions take turns."""
 
     def __init__(
         self,
@@ -267,13 +270,18 @@ class Session:
         profile = loaded.profile(wanted) if isinstance(wanted, str) else wanted
         profile = profile.override(self._settings)
         engine = Engine(loaded, profile).__enter__()
+        Session._applied = profile
         self.close()
         self.loaded, self.profile, self.last = loaded, profile, None
         self._engine = engine
 
     def _running(self) -> Engine:
+        """The engine, with the process's numerics as this session's profile wants them."""
         if self._engine is None:
             raise ConfigError(f"session of handler {self.name} is closed; load it again, or call reload()")
+        if _numerics(Session._applied) != _numerics(self.profile):
+            numerics.apply(self.profile)
+            Session._applied = self.profile
         return self._engine
 
     def _score(self, decoded: Decoded, progress: bool | None) -> Result:
@@ -294,6 +302,10 @@ class Session:
         """Rows of a piece: whole buckets where there are any, so that only the last one is padded."""
         bucket = self.profile.max_rows
         return self._batch_rows if bucket is None else max(1, self._batch_rows // bucket) * bucket
+
+
+def _numerics(profile: Profile | None) -> tuple[int, bool, bool] | None:
+    return None if profile is None else (profile.threads, profile.deterministic, profile.tf32)
 
 
 def _pieces(batch: Batch, size: int) -> Iterator[Decoded]:

@@ -17,6 +17,7 @@ from parity_notebook import markup
 from parity_notebook.leaves import Leaf, leaves
 
 _LEAF_HEADER = ("value", "type", "dtype", "shape", "range", "first elements")
+_SHOWN_ELEMENTS = 6
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,11 @@ def _batch_rows(index: Sequence[int], batch: Batch) -> list[tuple[str, ...]]:
 
 
 def _cell(value: Any) -> str:
-    """One value of a row on one line; of an array its dtype, shape and first elements."""
+    """One value of a row on one line; of an array its dtype and shape, and its elements or their range."""
     if isinstance(value, np.ndarray):
-        array = cast("np.ndarray[Any, Any]", value)
-        first = shown(array.reshape(-1)[:6].tolist())
-        return f"{array.dtype.name} {array.shape} {first if array.size <= 6 else f'{first[:-1]}, …]'}"
+        (leaf,) = leaves(cast("np.ndarray[Any, Any]", value))
+        few = value.size <= _SHOWN_ELEMENTS or not leaf.range_text
+        return f"{leaf.dtype} {leaf.shape} {leaf.sample if few else leaf.range_text}"
     return shown(value)
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from parity import Float32, Image, Int64, List, Schema, String, Struct, Tensor
+from parity.codec.rows import RowDecoder
 from parity_notebook.forms import first_rows, is_one_row
 
 SCHEMA = Schema(
@@ -76,6 +77,18 @@ def test_a_dict_of_deeper_values_is_columns(rows: dict[str, Any]) -> None:
 
 def test_what_is_no_dict_is_many_rows() -> None:
     assert not any(is_one_row(SCHEMA, rows) for rows in ([], [{"number": 1.0}], pd.DataFrame(), pa.table({})))
+
+
+def test_a_batch_is_many_rows_even_when_it_is_empty_and_holds_lists() -> None:
+    schema = Schema(words=List(String()))
+    batch = RowDecoder(schema).decode([{"words": ["a"]}, {"words": []}]).batch
+    assert not is_one_row(schema, batch)
+    assert not is_one_row(schema, batch.slice(0, 0))
+    assert first_rows(batch, 1)["words"].to_pylist() == [["a"]]
+
+
+def test_what_is_no_form_of_rows_is_left_to_the_codec() -> None:
+    assert first_rows(7, 2) == 7
 
 
 def test_an_encoded_image_is_one_value_and_pixels_are_three_deep() -> None:

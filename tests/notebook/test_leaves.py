@@ -24,7 +24,7 @@ def test_an_array_tells_dtype_shape_and_range() -> None:
     (leaf,) = leaves(np.array([[1.0, 2.0], [3.0, 6.0]], np.float32))
     assert (leaf.path, leaf.kind, leaf.dtype, leaf.shape) == ("", "numpy.ndarray", "float32", (2, 2))
     assert (leaf.minimum, leaf.maximum, leaf.mean, leaf.non_finite) == (1.0, 6.0, 3.0, 0)
-    assert leaf.sample == "[1.0, 2.0, 3.0, 6.0]"
+    assert leaf.sample == "[1, 2, 3, 6]"
     assert leaf.range_text == "1 to 6, mean 3"
 
 
@@ -72,6 +72,13 @@ def test_a_tree_is_told_leaf_by_leaf_with_paths() -> None:
     ]  # fmt: skip
     assert found["['a'][1].right"].minimum == 7
     assert found["['b'].label"].sample == "'cat'"
+
+
+def test_a_sample_is_short_and_says_that_there_is_more() -> None:
+    (leaf,) = leaves(np.full(7, 1 / 3))
+    assert leaf.sample == "[0.333333, 0.333333, 0.333333, 0.333333, 0.333333, 0.333333, …]"
+    (leaf,) = leaves(np.array(["a\n", "b"], dtype=object))
+    assert leaf.sample == r"['a\n', 'b']"
 
 
 def test_a_list_is_one_item_a_row() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from parity import Batch, Float64, Handler, Int64, Profile, Schema
+from parity import Batch, Context, Float64, Handler, Int64, Profile, Schema
 from parity.errors import ConfigError, ReferenceNotFoundError, RowsError, SchemaError, StageError
 from parity_notebook import Session, load
 from parity_notebook.progress import SHOWN_FROM_ROWS
@@ -271,7 +273,7 @@ def test_reload_takes_a_class_as_it_is_defined_now(monkeypatch: pytest.MonkeyPat
         def postprocess(self, outputs: Any, batch: Batch) -> dict[str, Any]:
             return {"half": outputs["x"] / 4}
 
-    module = __import__("sys").modules[Halve.__module__]
+    module = sys.modules[Halve.__module__]
     with load(Halve) as session:
         monkeypatch.setattr(module, "Halve", Changed)
         assert session.reload()({"x": 2.0}) == {"half": 0.5}
@@ -300,3 +302,19 @@ def test_a_class_with_an_integer_output_keeps_integers() -> None:
 
     with load(Count) as session:
         assert session({"x": BIG}) == {"x": BIG}
+
+
+def test_sessions_of_two_profiles_take_turns_with_the_process() -> None:
+    class Threads(Handler):
+        inputs = Schema(x=Int64())
+        outputs = Schema(threads=Int64())
+
+        def initialize(self, context: Context) -> None:
+            self.torch = importlib.import_module("torch")
+
+        def postprocess(self, outputs: Any, batch: Batch) -> dict[str, Any]:
+            return {"threads": [self.torch.get_num_threads()] * batch.num_rows}
+
+    with load(Threads, threads=2) as two, load(Threads, threads=1) as one:
+        assert [session({"x": 0})["threads"] for session in (two, one, two)] == [2, 1, 2]
+        assert one.score([{"x": 0}]).outputs["threads"].to_pylist() == [1]

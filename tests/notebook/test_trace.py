@@ -102,10 +102,9 @@ def test_tensors_are_told_on_one_line() -> None:
     with load(Shrink) as session:
         trace = session.trace([{"image": np.full((28, 28), 51, np.uint8)}])
     text = repr(trace)
-    assert "uint8 (28, 28) [51, 51, 51, 51, 51, 51, …]" in text
-    assert "(value)  torch.Tensor  float32  (1, 28, 28)  0.2 to 0.2, mean 0.2" in " ".join(
-        text.split(" ")
-    ).replace("   ", "  ")
+    assert "uint8 (28, 28) 51 to 51, mean 51" in text
+    words = " ".join(text.split())
+    assert "(value) torch.Tensor float32 (1, 28, 28) 0.2 to 0.2, mean 0.2" in words
     assert trace.inference.shape == (1,)
 
 
