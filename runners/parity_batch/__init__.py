@@ -1,0 +1,54 @@
+"""The batch runner: Parquet in, Parquet out, in bounded memory, resumable, byte for byte the same each time.
+
+files, footers, plan   what is to be done, checked before the first row is scored
+stream, unit, parts    one unit of work: read, score, write
+identity, folder       whose output folder it is, and what is done already
+durable                files that are whole or not there
+job                    all of it together: `score`
+runner                 `parity batch`, and replay for `parity check`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parity.profile import Profile
+from parity.result import Result
+from parity_batch.job import Settings, score
+from parity_batch.summary import Summary
+
+__all__ = ["BatchRunner", "Settings", "Summary", "runner", "score"]
+
+
+class BatchRunner:
+    """What `parity` finds under the entry point `batch`; see `parity.registry.Runner`."""
+
+    name = "batch"
+    command_name = "batch"
+    wire_forms = ("parquet",)
+
+    @property
+    def command(self) -> Any:
+        """The typer function of `parity batch`."""
+        from parity_batch.command import batch
+
+        return batch
+
+    def replay(
+        self,
+        handler_ref: str,
+        rows: pa.Table,
+        profile: Profile,
+        *,
+        app_dir: str | None = None,
+        wire: str | None = None,
+    ) -> Result:
+        """The rows' answers through a real job in a fresh process; see `parity_batch.replay.replay`."""
+        from parity_batch.replay import replay
+
+        return replay(handler_ref, rows, profile, app_dir=app_dir, wire=wire)
+
+
+runner = BatchRunner()

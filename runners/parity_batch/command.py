@@ -1,0 +1,73 @@
+"""`parity batch`: parses, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parity.registry import load_handler
+from parity_batch.job import Settings, score
+
+
+def batch(
+    handler: Annotated[
+        str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class or module:Class.")
+    ],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT", help="Parquet files, folders (searched recursively) and quoted globs."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="A new or empty folder, or one to continue.")
+    ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Columns to pass through, unchanged; repeatable."),
+    ] = None,
+    profile: Annotated[str, typer.Option(help="Profile of handler.toml to run with.")] = "default",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a profile setting; repeatable."),
+    ] = None,
+    batch_rows: Annotated[
+        int | None, typer.Option(help="Rows scored at once (1024, or what fills the largest bucket).")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Threads that score, each with its own model (one a CPU core; 1 on a GPU)."),
+    ] = None,
+    preprocess_workers: Annotated[
+        int | None, typer.Option(help="Threads that preprocess for each worker, its stages overlapped.")
+    ] = None,
+    max_errors: Annotated[
+        int | None, typer.Option(help="Stop when more rows than this fail (any number may).")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Remove what an earlier job left in OUTPUT and begin anew.")
+    ] = False,
+    app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress line.")] = False,
+) -> None:
+    """Score Parquet files into Parquet parts; killed and started again, it continues.
+
+    Rows keep their order: part-00003-u00000.parquet is the first unit of input file 3. A row that fails stays
+    in place with null outputs and the reason in `_error`, and is kept with its inputs in OUTPUT/_errors.
+    """
+    loaded = load_handler(handler, app_dir=app_dir)
+    settings = Settings(
+        profile=loaded.profile(profile).with_settings(set_ or []),
+        batch_rows=batch_rows,
+        workers=workers,
+        preprocess_workers=preprocess_workers,
+        max_errors=max_errors,
+        restart=restart,
+    )
+    names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
+    summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
+    typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())

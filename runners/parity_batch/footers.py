@@ -1,0 +1,124 @@
+"""What a Parquet file's footer tells: rows, row groups, schema and a digest. No row is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parity.errors import DatasetError
+from parity_batch.files import InputFile
+
+_MAGICS = (b"PAR1", b"PARE")
+_TAIL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: its rows, and about how many bytes the columns of interest have in memory."""
+
+    num_rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file as its footer and the file system tell.
+
+    Attributes:
+        path: where it is.
+        name: its path below the input root.
+        size_bytes: its size.
+        mtime_ns: when it was last changed.
+        footer_sha256: digest of its footer, which names every page's place and size.
+        num_rows: its rows.
+        row_groups: its row groups in order.
+        schema: its Arrow schema.
+    """
+
+    path: Path
+    name: str
+    size_bytes: int
+    mtime_ns: int
+    footer_sha256: str
+    num_rows: int
+    row_groups: tuple[RowGroup, ...]
+    schema: pa.Schema
+
+    def unchanged(self) -> bool:
+        """Whether the file still has the size and time it had when the footer was read."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
+
+
+def read_source(file: InputFile, columns: Collection[str]) -> Source:
+    """The footer of one file.
+
+    Args:
+        file: the file.
+        columns: the columns that will be read; row groups are sized by them.
+
+    Raises:
+        DatasetError: the file is empty, cut short or not Parquet.
+    """
+    try:
+        status = file.path.stat()
+        digest = footer_digest(file.path, file.name)
+        with pq.ParquetFile(file.path) as parquet:
+            metadata, schema = parquet.metadata, parquet.schema_arrow
+            groups = tuple(
+                _row_group(metadata.row_group(position), columns)
+                for position in range(metadata.num_row_groups)
+            )
+    except (OSError, pa.ArrowException) as exc:
+        text = " ".join(str(exc).split())
+        raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
+    return Source(
+        path=file.path,
+        name=file.name,
+        size_bytes=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        footer_sha256=digest,
+        num_rows=metadata.num_rows,
+        row_groups=groups,
+        schema=schema,
+    )
+
+
+def footer_digest(path: Path, name: str) -> str:
+    """SHA-256 of the footer of the Parquet file at `path`, which messages call `name`.
+
+    Raises:
+        DatasetError: the file is empty, or does not end as a Parquet file does.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size == 0:
+            raise DatasetError(f"{name}: the file has 0 bytes; a Parquet file without rows has a footer")
+        file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
+        length = int.from_bytes(tail[:4], "little")
+        if tail[-4:] not in _MAGICS or length + _TAIL_BYTES > size:
+            raise DatasetError(
+                f"{name}: not a whole Parquet file: it does not end in a footer; it was cut short while it "
+                "was written or copied, or is of another format"
+            )
+        file.seek(size - _TAIL_BYTES - length)
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _row_group(metadata: pq.RowGroupMetaData, columns: Collection[str]) -> RowGroup:
+    size = 0
+    for position in range(metadata.num_columns):
+        column = metadata.column(position)
+        if column.path_in_schema.partition(".")[0] in columns:
+            size += column.total_uncompressed_size
+    return RowGroup(metadata.num_rows, size)

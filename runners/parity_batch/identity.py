@@ -1,0 +1,143 @@
+"""What a job is: everything that decides its output, as kept in `_manifest.json` and compared on resume."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from parity import numerics
+from parity.errors import DatasetError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity_batch.plan import Plan
+
+FORMAT = "parity-batch/1"
+_ENVIRONMENT = ("python", "os", "machine", "cpu")
+_SHOWN_CHANGES = 10
+
+
+def manifest_of(plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows: int) -> dict[str, Any]:
+    """The manifest of a job: the same for the same inputs, handler, profile, columns and environment."""
+    return {
+        "format": FORMAT,
+        "handler": {"name": handler.name, "version": handler.version, "digests": dict(handler.digests)},
+        "profile": {"name": profile.name, **_settings(profile)},
+        "environment": environment(profile),
+        "columns": list(plan.columns),
+        "batch_rows": batch_rows,
+        "inputs": [
+            {
+                "path": source.name,
+                "size_bytes": source.size_bytes,
+                "mtime_ns": source.mtime_ns,
+                "footer_sha256": source.footer_sha256,
+                "rows": source.num_rows,
+            }
+            for source in plan.sources
+        ],
+        "units": [
+            {
+                "part": unit.part,
+                "path": unit.source.name,
+                "row_groups": [unit.first_group, unit.end_group],
+                "first_row": unit.first_row,
+                "rows": unit.num_rows,
+            }
+            for unit in plan.units
+        ],
+    }
+
+
+def environment(profile: Profile) -> dict[str, str]:
+    """What of the fingerprint is the same in every process of one installation on one machine.
+
+    Time zone, locale and environment variables are left out: a job may be started by a scheduler and resumed
+    by hand.
+    """
+    found = numerics.fingerprint(profile)
+    return {key: value for key, value in found.items() if key in _ENVIRONMENT or key.startswith("package.")}
+
+
+def file_metadata(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The key-value metadata of every part: who made it, and a digest of all that decides its answers."""
+    deciding = {key: manifest[key] for key in ("format", "handler", "profile", "environment", "batch_rows")}
+    text = json.dumps(deciding, sort_keys=True)
+    return {
+        "parity.handler": manifest["handler"]["name"],
+        "parity.version": manifest["handler"]["version"],
+        "parity.profile": json.dumps(manifest["profile"], sort_keys=True),
+        "parity.fingerprint": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """A manifest that a job wrote.
+
+    Raises:
+        DatasetError: the file is not a manifest of this format.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise DatasetError(f"{path}: not a manifest: {exc}") from exc
+    if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != FORMAT:
+        raise DatasetError(f"{path}: not a manifest of format {FORMAT}; name another output folder")
+    return cast("dict[str, Any]", found)
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two jobs, in words; empty when one can continue the other."""
+    found = [
+        *_differences("handler", before["handler"], now["handler"]),
+        *_differences("profile", before["profile"], now["profile"]),
+        *_differences("environment", before["environment"], now["environment"]),
+    ]
+    found += [
+        f"{key}: was {before[key]}, is {now[key]}"
+        for key in ("columns", "batch_rows")
+        if before[key] != now[key]
+    ]
+    inputs = _input_changes(before["inputs"], now["inputs"])
+    found += inputs[:_SHOWN_CHANGES]
+    if len(inputs) > _SHOWN_CHANGES:
+        found.append(f"inputs: {len(inputs) - _SHOWN_CHANGES} more changes")
+    if not found and before != now:
+        found.append("units: this version of parity cuts the work in another way")
+    return found
+
+
+def _differences(where: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
+    for key in dict.fromkeys((*before, *now)):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differences(f"{where} {key}", cast("Any", old), cast("Any", new))
+        elif old != new:
+            found.append(f"{where} {key}: was {_short(old)}, is {_short(new)}")
+    return found
+
+
+def _input_changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
+    old, new = ({str(item["path"]): item for item in items} for items in (before, now))
+    found = [f"input {path}: is gone" for path in old if path not in new]
+    found += [f"input {path}: is new" for path in new if path not in old]
+    for path, item in old.items():
+        if path in new and new[path] != item:
+            keys = [key for key in item if item[key] != new[path].get(key)]
+            found.append(f"input {path}: changed ({', '.join(keys)})")
+    if not found and list(old) != list(new):
+        found.append("inputs: are in another order")
+    return found
+
+
+def _settings(profile: Profile) -> dict[str, Any]:
+    pairs = (setting.partition("=") for setting in profile.to_settings())
+    return {key: json.loads(value) for key, _, value in pairs}
+
+
+def _short(value: object) -> str:
+    text = "absent" if value is None else str(value)
+    return f"{text[:12]}…" if len(text) == 64 else text

@@ -1,0 +1,62 @@
+"""One line that tells how far a job is: rows, rows/s, time left. It writes to the stream it is given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+
+class ProgressLine:
+    """Rewrites one line of a terminal.
+
+    Args:
+        total: the rows of the job.
+        stream: a terminal.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, total: int, stream: TextIO, clock: Callable[[], float] = time.perf_counter, done: int = 0
+    ) -> None:
+        self._total = total
+        self._stream = stream
+        self._clock = clock
+        self._started = clock()
+        self._first = done
+        self._shown = False
+
+    def show(self, rows: int, errors: int) -> None:
+        """Say that `rows` of the job's rows are done, `errors` of which failed."""
+        self._stream.write(f"\r{self.text(rows, errors)}\x1b[K")
+        self._stream.flush()
+        self._shown = True
+
+    def text(self, rows: int, errors: int) -> str:
+        """The line."""
+        seconds = self._clock() - self._started
+        rate = (rows - self._first) / seconds if seconds > 0 else 0.0
+        share = rows / self._total if self._total else 1.0
+        parts = [f"{share:4.0%}", f"{rows:,} of {self._total:,} rows", f"{rate:,.0f} rows/s"]
+        if rate > 0 and rows < self._total:
+            parts.append(f"{duration((self._total - rows) / rate)} left")
+        if errors:
+            parts.append(f"{errors:,} failed")
+        return "  ".join(parts)
+
+    def close(self) -> None:
+        """Leave the line."""
+        if self._shown:
+            self._stream.write("\n")
+            self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: "8 s", "3 min 05 s", "2 h 07 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

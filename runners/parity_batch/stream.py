@@ -1,0 +1,85 @@
+"""Read a unit's rows as micro-batches of constant size, in bounded memory whatever the row-group size.
+
+Pages are read through a small buffer when they are needed (`buffer_size`, `pre_buffer=False`): pyarrow
+otherwise loads the whole row group, which takes 1 to 2.6 GB for one of 1 GB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parity.errors import DatasetError
+from parity_batch.plan import Unit
+
+BUFFER_BYTES = 1024 * 1024
+READ_BYTES = 8 * 1024 * 1024
+_MICRO_BATCHES_A_READ = 16
+
+
+def read_unit(unit: Unit, columns: Sequence[str], batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
+
+    Only `columns` are read, and given in that order.
+
+    Raises:
+        DatasetError: a page cannot be read, or the file has changed since it was planned.
+    """
+    source = unit.source
+    try:
+        with pq.ParquetFile(source.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
+            read = parquet.iter_batches(
+                batch_size=_rows_a_read(unit, batch_rows),
+                row_groups=list(range(unit.first_group, unit.end_group)),
+                columns=list(columns),
+                use_threads=False,
+            )
+            yield from rebatch((batch.select(list(columns)) for batch in read), batch_rows)
+    except (OSError, pa.ArrowException) as exc:
+        if not source.unchanged():
+            raise _changed(unit) from exc
+        text = " ".join(str(exc).split())
+        raise DatasetError(
+            f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} cannot be read: {text}; "
+            "the file is damaged: write it anew and start with --restart, or leave it out"
+        ) from exc
+    if not source.unchanged():
+        raise _changed(unit)
+
+
+def rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows cut into batches of exactly `rows` rows, but for the last one."""
+    held: list[pa.RecordBatch] = []
+    held_rows = 0
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, min(rows - held_rows, batch.num_rows - start))
+            start += piece.num_rows
+            held.append(piece)
+            held_rows += piece.num_rows
+            if held_rows == rows:
+                yield _joined(held)
+                held, held_rows = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pieces[0] if len(pieces) == 1 else cast("Any", pa).concat_batches(pieces)
+
+
+def _rows_a_read(unit: Unit, batch_rows: int) -> int:
+    """Rows to decode at once: few enough to be small, enough that the cost of a call does not show."""
+    row_bytes = max(1, unit.size_bytes // max(1, unit.num_rows))
+    return max(1, min(_MICRO_BATCHES_A_READ * batch_rows, READ_BYTES // row_bytes))
+
+
+def _changed(unit: Unit) -> DatasetError:
+    return DatasetError(
+        f"{unit.source.name}: the file was changed while it was scored; start again with --restart when "
+        "it is complete"
+    )

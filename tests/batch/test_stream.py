@@ -1,0 +1,57 @@
+"""Row groups of any size become micro-batches of one size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parity_batch.files import InputFile
+from parity_batch.footers import read_source
+from parity_batch.plan import Unit
+from parity_batch.stream import read_unit, rebatch
+
+
+@given(sizes=st.lists(st.integers(0, 40), max_size=8), rows=st.integers(1, 30))
+def test_every_micro_batch_but_the_last_is_full_and_no_row_is_lost(sizes: list[int], rows: int) -> None:
+    table = pa.table({"x": range(sum(sizes))})
+    batches: list[pa.RecordBatch] = []
+    start = 0
+    for size in sizes:
+        piece = table.slice(start, size).to_batches()
+        batches += piece or [pa.record_batch({"x": pa.array([], pa.int64())})]
+        start += size
+    found = list(rebatch(batches, rows))
+    assert [batch.num_rows for batch in found[:-1]] == [rows] * (len(found) - 1)
+    assert [value for batch in found for value in batch.column(0).to_pylist()] == list(range(sum(sizes)))
+
+
+def unit_of(path: Path, first: int, end: int) -> Unit:
+    source = read_source(InputFile(path, path.name), {"x", "d"})
+    rows = sum(group.num_rows for group in source.row_groups[first:end])
+    size = sum(group.size_bytes for group in source.row_groups[first:end])
+    return Unit("part-00000-u00000", source, first, end, 0, rows, size)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100, 1000])
+def test_rows_are_carried_over_row_group_borders(tmp_path: Path, rows: int) -> None:
+    texts = [f"w{value % 7}" for value in range(500)]
+    words = pa.array(texts).dictionary_encode()
+    pq.write_table(pa.table({"x": range(500), "d": words}), tmp_path / "a.parquet", row_group_size=33)
+    unit = unit_of(tmp_path / "a.parquet", 2, 9)
+    batches = list(read_unit(unit, ["d", "x"], rows))
+    assert [batch.num_rows for batch in batches[:-1]] == [rows] * (len(batches) - 1)
+    assert batches[0].schema.names == ["d", "x"]
+    assert batches[0].schema.field("d").type == words.type
+    assert [v for batch in batches for v in batch.column("x").to_pylist()] == list(range(66, 297))
+    assert [v for batch in batches for v in batch.column("d").to_pylist()] == texts[66:297]
+
+
+def test_a_file_without_row_groups_has_no_batches(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "a.parquet")
+    unit = unit_of(tmp_path / "a.parquet", 0, 0)
+    assert list(read_unit(unit, ["x"], 10)) == []
