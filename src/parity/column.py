@@ -290,8 +290,8 @@ def python_values(field: Field, arrow: pa.Array[Any], *, zoned_as_text: bool = F
     Args:
         field: what the values are.
         arrow: the array.
-        zoned_as_text: give ISO 8601 text, which has a zone, where a zoned time would be a numpy datetime64, which
-            has none.
+        zoned_as_text: give ISO 8601 text, which has a zone, where a zoned time would be a numpy datetime64,
+            which has none.
     """
     if isinstance(field, Image) and field.form == "array":
         field = field.as_tensor

@@ -101,7 +101,7 @@ class Struct(Field):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        return pa.struct([field.to_arrow(name) for name, field in self.members.items()])
+        return pa.struct([_member(name, field) for name, field in self.members.items()])
 
     def describe(self) -> str:
         inner = ", ".join(f"{name}: {field.describe()}" for name, field in self.members.items())
@@ -180,6 +180,14 @@ class Schema(Mapping[str, Field]):
     def digest_text(self) -> str:
         """A stable text of everything that decides how values are read, for digests."""
         return json.dumps({name: _plain(field) for name, field in self._fields.items()}, sort_keys=False)
+
+
+def _member(name: str, field: Field) -> pa.Field[Any]:
+    """A struct's member in Arrow; fixed-size lists are nullable there, whatever the field says.
+
+    pyarrow writes a null struct that has a non-nullable fixed-size list to Parquet, then fails to read it.
+    """
+    return field.to_arrow(name, nullable=True if pa.types.is_fixed_size_list(field.arrow_type) else None)
 
 
 def _plain(field: Field) -> Any:

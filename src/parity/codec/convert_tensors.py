@@ -206,7 +206,7 @@ def _assembled(
     """The canonical array; rows that are null or at fault hold zeros, or nothing where rows may be empty."""
     good = np.ones(len(lengths), dtype=np.bool_) if present is None else present.copy()
     good[list(faults)] = False
-    fixed = field.row_shape is not None
+    fixed = pa.types.is_fixed_size_list(field.arrow_type)
     if not bool(good.all()):
         values = values[good[owner]]
         lengths = np.where(good, lengths, 0)

@@ -31,7 +31,7 @@ def to_pandas(table: pa.Table, index: Any = None) -> Any:
 
 
 def to_polars(table: pa.Table) -> Any:
-    """A Polars DataFrame.
+    """A Polars DataFrame; zones that are an offset, which Polars does not know, become UTC.
 
     Raises:
         SchemaError: a decimal has more digits than Polars holds.
@@ -44,7 +44,8 @@ def to_polars(table: pa.Table) -> Any:
                 f"column {given.name!r} is of type {given.type}, and Polars holds decimals of at most 38 "
                 "digits; ask for pandas or Arrow"
             )
-    return pl.from_arrow(table)
+    fields = [given.with_type(_polars_type(given.type)) for given in table.schema]
+    return pl.from_arrow(table.cast(pa.schema(fields)))
 
 
 def to_arrays(table: pa.Table) -> dict[str, Any]:
@@ -107,6 +108,20 @@ def _pandas_column(pd: Any, field: Field | None, array: Any) -> Any:
 def _pandas_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype itself; float32 for bfloat16, which pandas does not know."""
     return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+
+
+def _polars_type(kind: Any) -> Any:
+    """The type with zones such as "+05:30" replaced by UTC, which moves no instant."""
+    if pa.types.is_timestamp(kind) and (kind.tz or "").startswith(("+", "-")):
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_polars_type(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_polars_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        members = [kind.field(at) for at in range(kind.num_fields)]
+        return pa.struct([member.with_type(_polars_type(member.type)) for member in members])
+    return kind
 
 
 def _has_wide_decimal(kind: Any) -> bool:
