@@ -49,7 +49,7 @@ class ServerProcess:
     ) -> None:
         self.url = ""
         self.exit_code: int | None = None
-        self._command = [sys.executable, "-m", "parity", "serve", *arguments, "--port", "0"]
+        self._command = [sys.executable, "-m", "parity", "serve", "--port", "0", *arguments]
         self._wait_ready = wait_ready
         self._start_s = start_s
         self._stop_s = stop_s

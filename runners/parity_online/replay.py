@@ -8,8 +8,11 @@ the error answers.
 from __future__ import annotations
 
 import asyncio
+import base64
 import concurrent.futures
+import datetime
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -133,7 +136,7 @@ class _Asker:
 
     async def ask_misfit(self, error: RowError, table: pa.Table) -> _Group:
         """A row that does not fit the schema, as JSON: the server must refuse it too."""
-        raw = table.slice(error.row, 1).to_pylist()[0]
+        raw = _plain(table.slice(error.row, 1).to_pylist()[0])
         reply = await self._post_row(raw)
         if reply.status == 200:
             raise RunnerError(
@@ -204,6 +207,21 @@ class _Asker:
             )
             for entry in entries
         )
+
+
+def _plain(value: Any) -> Any:
+    """A Python value as JSON can tell it, whether or not it fits a schema."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime.date | datetime.datetime):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _joined(numbers: tuple[int, ...], groups: Sequence[_Group]) -> _Group:

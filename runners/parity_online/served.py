@@ -29,9 +29,18 @@ from parity_online.driver import Driver
 from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
 from parity_online.settings import ModelSettings
-from parity_online.slot import LOOP_BATCH_LIMIT_S, LoopSlot, Slot, SlotKind, ThreadSlot
+from parity_online.slot import (
+    LOOP_BATCH_LIMIT_S,
+    LOOP_BATCH_TOLERATED_S,
+    LoopSlot,
+    Slot,
+    SlotKind,
+    ThreadSlot,
+)
 
 logger = logging.getLogger(__name__)
+
+_SLOW_BATCHES_ALLOWED = 3
 
 State = Literal["loading", "ready", "refused", "failed", "draining"]
 
@@ -109,6 +118,8 @@ class ServedModel:
         self.metrics = metrics.model(loaded.name, loaded.version, self._queued_rows)
         self._driver: Driver[Work, Texts | Columns] | None = None
         self._slot: Slot | None = None
+        self._thread: Slot | None = None
+        self._slow_batches = 0
         self._batches = 0
 
     @property
@@ -146,8 +157,8 @@ class ServedModel:
         self.reason = "it is being warmed up"
         batch_s = await thread.run(lambda: warm_up(self.engine, self.settings.max_batch))
         wanted = self.settings.slot
+        self._thread = thread
         if wanted == "loop" or (wanted == "auto" and batch_s < LOOP_BATCH_LIMIT_S):
-            thread.close()
             # Torch keeps its thread count per thread: without this the loop's matrix products would use all
             # cores, 40 times slower when these are busy, and give other bits.
             numerics.apply(self.profile)
@@ -180,8 +191,8 @@ class ServedModel:
         given_up = 0
         if self._driver is not None:
             given_up = await self._driver.drain(timeout_s)
-        if self._slot is not None:
-            self._slot.close()
+        if self._thread is not None:
+            self._thread.close()
         return given_up
 
     def _not_ready(self) -> ProblemError:
@@ -193,7 +204,20 @@ class ServedModel:
 
     def _run_batch(self, works: list[Work]) -> asyncio.Future[Sequence[Texts | Columns]]:
         assert self._slot is not None, "the driver is made after the slot"
-        return self._slot.run(lambda: self._score(works))
+        started = time.perf_counter()
+        answers = self._slot.run(lambda: self._score(works))
+        if self.slot_kind == "loop" and self.settings.slot == "auto":
+            self._leave_loop_if_slow(time.perf_counter() - started)
+        return answers
+
+    def _leave_loop_if_slow(self, batch_s: float) -> None:
+        """Batches slower than the warm-up promised would keep the loop from answering anybody else."""
+        self._slow_batches += batch_s > LOOP_BATCH_TOLERATED_S
+        if self._slow_batches >= _SLOW_BATCHES_ALLOWED:
+            self._slot, self.slot_kind = self._thread, "thread"
+            logger.warning(
+                "event=slot_moved model=%s slot=thread batch_s=%.4f", logs.text(self.name), batch_s
+            )
 
     def _score(self, works: list[Work]) -> Sequence[Texts | Columns]:
         """Run one batch and cut its answers to the works; on the slot."""

@@ -19,6 +19,9 @@ SlotChoice = Literal["auto", "thread", "loop"]
 LOOP_BATCH_LIMIT_S = 0.001
 """Below this time a batch is run on the loop: handing it to a thread and back costs about as much."""
 
+LOOP_BATCH_TOLERATED_S = 0.02
+"""A model whose batches take longer than this on the loop, a few times, is moved to a thread after all."""
+
 
 class JobCrashedError(RuntimeError):
     """A job raised what a future cannot carry or a thread would not survive: StopIteration, SystemExit."""

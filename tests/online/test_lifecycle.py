@@ -1,0 +1,219 @@
+"""Start, readiness, drain and exit of a real server process."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from parity.errors import RunnerError
+from parity_online.client import Client
+from parity_online.process import ServerProcess
+from tests.online.serving import LINEAR, PROBE, Probe, ask, until
+
+pytestmark = pytest.mark.slow
+
+
+def handler_folder(folder: Path, name: str, code: str) -> str:
+    """A copy of a test handler with `code` added."""
+    shutil.copytree(Path(PROBE).parent / name, folder / name)
+    with (folder / name / "handler.py").open("a") as file:
+        file.write(code)
+    return str(folder / name)
+
+
+def test_sigterm_under_load_answers_every_accepted_request():
+    """Every answer is right, or a 503 that says why; no answer is cut off, and the exit code is 0."""
+    counts: Counter[str] = Counter()
+
+    async def client(url: str, number: int, enough: asyncio.Event) -> None:
+        async with Client(url, connections=1) as http:
+            while True:
+                try:
+                    reply = await http.post("/predictions/probe", b'{"id": %d, "x": %d}' % (number, number))
+                except OSError:
+                    counts["refused"] += 1
+                    return
+                except RunnerError:
+                    counts["cut off"] += 1
+                    return
+                if reply.status == 503:
+                    counts["503"] += 1
+                    assert reply.headers["connection"] == "close"
+                    assert "shutting down" in str(reply.json())
+                    return
+                assert reply.status == 200
+                assert json.loads(reply.body)["y"] == 2.0 * number + 1
+                counts["200"] += 1
+                if counts["200"] == 500:
+                    enough.set()
+
+    async def main(server: ServerProcess) -> None:
+        enough = asyncio.Event()
+        clients = [asyncio.create_task(client(server.url, number, enough)) for number in range(16)]
+        await enough.wait()
+        server.signal()
+        await asyncio.gather(*clients)
+
+    with ServerProcess([PROBE]) as server:
+        asyncio.run(main(server))
+        assert server.wait() == 0
+    assert counts["200"] >= 500
+    assert counts["503"], "those who came during the drain were told so"
+    assert counts["cut off"] == 0, counts
+    assert "event=stopped" in server.log()
+
+
+def readiness(connection: http.client.HTTPConnection) -> int:
+    connection.request("GET", "/v2/health/ready")
+    with connection.getresponse() as response:
+        response.read()
+        return response.status
+
+
+def test_sigterm_is_not_ready_at_once_and_finishes_what_waits(tmp_path: Path):
+    with (
+        ServerProcess([PROBE, "--max-batch", "2", "--slot", "thread"]) as server,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        probe = Probe(server, tmp_path)
+        gate = probe.gate()
+        accepted = [pool.submit(probe.ask, "/predictions/probe", {"id": 0, "wait": str(gate)})]
+        until(lambda: probe.metric("parity_batch_rows_count") == 1)
+        accepted += [pool.submit(probe.ask, "/predictions/probe", {"id": n, "x": n}) for n in range(1, 6)]
+        until(lambda: probe.metric("parity_queue_rows") == 5)
+        kept = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=30)
+        with kept:
+            kept.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert kept.recv(65536).startswith(b"HTTP/1.1 200")
+            server.signal()
+            until(lambda: "event=draining" in server.log())
+            kept.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert kept.recv(65536).startswith(b"HTTP/1.1 503")
+        gate.touch()
+        answers = [future.result() for future in accepted]
+        assert [(answer[0], answer[2]["y"]) for answer in answers] == [(200, 2.0 * n + 1) for n in range(6)]
+        assert server.wait() == 0
+
+
+def test_a_drain_that_takes_too_long_is_given_up(tmp_path: Path):
+    with (
+        ServerProcess([PROBE, "--drain-s", "0.2", "--slot", "thread"], stop_s=20) as server,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        probe = Probe(server, tmp_path)
+        stuck = pool.submit(probe.ask, "/predictions/probe", {"id": 0, "wait": str(probe.gate())})
+        until(lambda: probe.metric("parity_batch_rows_count") == 1)
+        server.signal()
+        status, headers, answer = stuck.result()
+        assert status == 503
+        assert "ran out of time" in answer["error"]
+        assert headers["connection"] == "close"
+        assert server.wait() == 0
+    assert "event=drain_gave_up requests=1" in server.log()
+
+
+def test_sigint_ends_it_in_order():
+    with ServerProcess([PROBE]) as server:
+        server.signal(signal.SIGINT)
+        assert server.wait() == 0
+
+
+def test_sigterm_while_loading_ends_it(tmp_path: Path):
+    slow = handler_folder(tmp_path, "probe", "\n    def initialize(self, context):\n        time.sleep(60)\n")
+    with ServerProcess([slow], wait_ready=False, stop_s=20) as server:
+        assert ask(server.url, "GET", "/v2/health/live")[0] == 200
+        status, _, answer = ask(server.url, "GET", "/v2/health/ready")
+        assert status == 503
+        assert "it is being loaded" in answer["error"]
+        status, headers, _ = ask(server.url, "POST", "/predictions/probe", {"id": 1})
+        assert (status, headers["retry-after"]) == (503, "1")
+        started = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - started < 15
+
+
+def start(*arguments: str) -> str:
+    """The message of a server that must not start."""
+    server = ServerProcess(arguments)
+    with pytest.raises(RunnerError) as caught, server:
+        pass
+    assert server.exit_code != 0
+    return f"{server.exit_code}: {caught.value}"
+
+
+def test_a_handler_that_cannot_be_loaded_ends_the_server(tmp_path: Path):
+    broken = handler_folder(
+        tmp_path, "probe", "\n    def initialize(self, context):\n        raise OSError('no disk')\n"
+    )
+    message = start(broken)
+    assert message.startswith("6: ")
+    assert "initialize raised OSError: no disk" in message
+
+
+def test_a_handler_that_is_not_there_ends_the_server():
+    message = start(PROBE[:-1])
+    assert message.startswith("2: ")
+    assert "'probe'" in message
+
+
+def test_a_port_in_use_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        message = start(PROBE, "--port", str(taken.getsockname()[1]))
+    assert message.startswith("6: ")
+    assert "--port 0" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--max-batch", "0"], "max_batch"),
+        (["--gate", "maybe"], "strict"),
+        (["--queue-rows", "4"], "queue_rows"),
+        (["--set", "buckts=[8]"], "buckets"),
+    ],
+)
+def test_a_wrong_option_ends_the_server(options: list[str], said: str):
+    message = start(PROBE, *options)
+    assert message.startswith("2: ")
+    assert said in message
+
+
+def test_a_ready_file_holds_the_url(tmp_path: Path):
+    with ServerProcess([LINEAR, "--ready-file", str(tmp_path / "ready")]) as server:
+        until((tmp_path / "ready").exists)
+        assert (tmp_path / "ready").read_text().strip() == server.url
+
+
+def test_a_model_that_turns_out_slow_leaves_the_loop(tmp_path: Path):
+    slow = handler_folder(
+        tmp_path,
+        "linear",
+        "\n    def preprocess(self, batch):"
+        "\n        time.sleep(0.03 if 'slow' in batch['name'].to_pylist() else 0)"
+        "\n        return batch['features'].numpy()\n\nimport time\n",
+    )
+    with ServerProcess([slow, "--gate", "off"]) as server:
+
+        def slot() -> str:
+            return ask(server.url, "GET", "/v2/models/linear/config")[2]["parameters"]["slot"]["string_value"]
+
+        if slot() == "thread":
+            pytest.skip("the machine is too busy for a warm-up batch of less than a millisecond")
+        for _ in range(3):
+            assert (
+                ask(server.url, "POST", "/predictions/linear", {"features": [0.0] * 8, "name": "slow"})[0]
+                == 200
+            )
+        assert slot() == "thread"
+        assert ask(server.url, "POST", "/predictions/linear", {"features": [0.0] * 8})[0] == 200
+    assert "event=slot_moved" in server.log()

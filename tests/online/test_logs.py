@@ -1,0 +1,47 @@
+"""The log: one event a line, key=value."""
+
+import logging
+import sys
+
+from parity_online import logs
+
+
+def line(message: str, *args: object, error: BaseException | None = None) -> str:
+    info = (type(error), error, error.__traceback__) if error is not None else None
+    record = logging.LogRecord("parity_online.test", logging.WARNING, __file__, 1, message, args, info)
+    return logs.KeyValueFormatter().format(record)
+
+
+def test_an_event_is_a_line_of_keys_and_values():
+    text = line("event=loaded model=%s", logs.text("a b"))
+    assert " level=warning logger=parity_online.test " in text
+    assert text.endswith('event=loaded model="a b"')
+
+
+def test_a_foreign_message_becomes_an_event():
+    assert line('it said "no"').endswith('event=message text="it said \\"no\\""')
+
+
+def test_a_traceback_stays_on_the_line():
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        text = line("event=failed", error=sys.exc_info()[1])
+    assert "\n" not in text
+    assert "ValueError: two\\nlines" in text
+
+
+def test_lines_of_a_batch_carry_its_number():
+    with logs.batch(7):
+        assert " batch=7" in line("event=row_failed")
+    assert "batch=" not in line("event=row_failed")
+
+
+def test_values_that_need_it_are_quoted():
+    assert [logs.text(value) for value in ("plain", "a=b", "", 'say "x"', "a\nb")] == [
+        "plain",
+        '"a=b"',
+        '""',
+        '"say \\"x\\""',
+        '"a\\nb"',
+    ]
