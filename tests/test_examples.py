@@ -68,6 +68,7 @@ def test_ordinary_rows_of_every_type_fit_their_schema() -> None:
     assert (decoded.num_rows, decoded.errors) == (30, ())
 
 
+@pytest.mark.slow
 def test_edge_rows_of_every_type_fit_their_schema() -> None:
     batch = edge_batch(EVERY_TYPE)
     batch.to_table().validate(full=True)

@@ -94,6 +94,7 @@ def test_a_recorded_case_reads_back_as_it_was(scale: LoadedHandler) -> None:
     assert [found.name for found in find_cases(scale)] == ["first"]
 
 
+@pytest.mark.slow
 def test_a_case_of_every_field_type_survives_the_disk(tmp_path: Path) -> None:
     class Echo(Handler):
         inputs = EVERY_TYPE
@@ -230,6 +231,7 @@ def test_a_case_whose_answers_have_another_schema_is_stale_and_can_be_updated(
     assert check(changed)[0].comparison.verdict == "identical"
 
 
+@pytest.mark.slow
 def test_an_update_shows_what_moved_and_writes_only_when_accepted(tmp_path: Path) -> None:
     folder = write_handler(tmp_path / "scale")
     record(load_handler(folder), SOME, "first", reason="r")
@@ -250,6 +252,7 @@ def test_an_update_of_an_unchanged_handler_moves_nothing(scale: LoadedHandler) -
     assert [proposal.moved for proposal in propose(scale)] == [False]
 
 
+@pytest.mark.slow
 def test_the_tolerance_at_the_recording_is_the_one_that_counts(tmp_path: Path) -> None:
     folder = write_handler(tmp_path / "scale")
     record(load_handler(folder), SOME, "first", reason="r")

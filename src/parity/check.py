@@ -37,7 +37,7 @@ def run_check(
     app_dir: str | None = None,
     profile: str = "default",
     settings: Sequence[str] = (),
-    runners: Sequence[str] | None = None,
+    runners: Sequence[str | Runner] | None = None,
     cases: Sequence[str] = (),
     golden: str | Path | None = None,
     laws: Sequence[str] | None = None,
@@ -50,7 +50,7 @@ def run_check(
         app_dir: a folder to import `package.module` from.
         profile: a profile of handler.toml.
         settings: `KEY=VALUE` texts that override it.
-        runners: names of runners; all installed ones when not given.
+        runners: runners, or names of installed ones; all installed ones when not given.
         cases: names of golden cases; all when empty.
         golden: the folder of golden cases; found as `parity.golden.golden_folder` says when not given.
         laws: names of laws; all when not given, none when empty.
@@ -138,10 +138,10 @@ def _silent(line: str) -> None:
     del line
 
 
-def _runners(names: Sequence[str] | None) -> tuple[list[Runner], list[str]]:
-    """The named runners; all that can be imported when there are no names, with a note for each other."""
-    if names is not None:
-        return [find_runner(name) for name in dict.fromkeys(names)], []
+def _runners(wanted: Sequence[str | Runner] | None) -> tuple[list[Runner], list[str]]:
+    """The wanted runners; for None all that can be imported, with a note for each other."""
+    if wanted is not None:
+        return [find_runner(item) if isinstance(item, str) else item for item in dict.fromkeys(wanted)], []
     found: list[Runner] = []
     notes: list[str] = []
     for name in runner_names():

@@ -17,7 +17,7 @@ def golden_folder(loaded: LoadedHandler, golden: str | Path | None = None) -> Pa
     An explicit `golden` folder holds cases directly, or a folder of them for each handler. Without one, the
     first of these that exists: `golden/` in the handler's folder, then `golden/<handler>/` beside that
     folder, beside its parent, and in the working folder. Where none exists, a case goes to
-    `golden/<handler>/` in the nearest `golden/` folder there is, and else into the handler's own folder.
+    `golden/<handler>/` where there is a `golden/` beside the folder or its parent, else into it.
     """
     if golden is not None:
         folder = Path(golden)
@@ -29,10 +29,9 @@ def golden_folder(loaded: LoadedHandler, golden: str | Path | None = None) -> Pa
     for folder in candidates:
         if folder.is_dir():
             return folder
-    for root in shared:
-        if root.is_dir():
-            return root / loaded.name
-    return own if own is not None else Path(FOLDER) / loaded.name
+    if own is None:
+        return Path(FOLDER) / loaded.name
+    return next((root / loaded.name for root in shared[:2] if root.is_dir()), own)
 
 
 def find_cases(loaded: LoadedHandler, golden: str | Path | None = None) -> list[GoldenCase]:

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Parity
+from tests.test_golden import write_handler
+
+
+@pytest.fixture
+def recorded(parity: Parity, scale: str, rows_file: Path) -> str:
+    assert parity("golden", "record", scale, rows_file, "--case", "first").code == 0
+    return scale
+
+
+@pytest.mark.slow
+def test_a_check_through_a_real_runner_agrees_and_writes_its_reports(
+    parity: Parity, recorded: str, tmp_path: Path
+) -> None:
+    done = parity("check", recorded, "--runner", "batch", "--law", "order", "--html", "report.html")
+    assert done.code == 0, done.out + done.err
+    assert "AGREES: 3 rows in 1 comparisons" in done.out
+    assert "… 3 golden rows through batch" in done.err
+    assert (tmp_path / "report.html").read_text().startswith("<!")
+
+
+@pytest.mark.slow
+def test_a_divergence_through_a_real_runner_is_exit_code_1(parity: Parity, recorded: str) -> None:
+    write_handler(Path(recorded), factor=2.5)
+    done = parity("check", recorded, "--runner", "batch", "--no-laws", "--json")
+    assert done.code == 1
+    report = json.loads(done.out)
+    assert report["verdict"] == "diverges"
+    assert report["entries"][0]["comparison"]["failing_rows"] == [0, 1]
+    assert done.err == ""
+
+
+def test_a_handler_without_goldens_is_exit_code_3(parity: Parity, scale: str) -> None:
+    assert parity("check", scale).code == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--runner", "bach"), "no runner 'bach' is installed; did you mean 'batch'"),
+        (("--law", "orders"), "no law 'orders'; did you mean 'order'"),
+        (("--case", "frist"), "no golden case 'frist'"),
+        (("--law", "order", "--no-laws"), "exclude each other"),
+        (("--html", "nowhere/report.html"), "does not exist"),
+    ],
+)
+def test_wrong_options_are_told_before_anything_runs(
+    parity: Parity, recorded: str, options: tuple[str, ...], message: str
+) -> None:
+    done = parity("check", recorded, *options)
+    assert done.code in (2, 3)
+    assert message in " ".join(done.err.replace("│", " ").split())

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Parity
+
+ANSWERS = [{"y": 3.0}, {"y": 2.2}]
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_answers_are_one_object_a_row_and_failed_rows_are_told_apart(
+    parity: Parity, scale: str, rows_file: Path
+) -> None:
+    done = parity("run", scale, rows_file)
+    assert done.code == 2
+    found = lines(done.out)
+    assert found[:2] == ANSWERS
+    message = "handler scale: n is needed"
+    assert found[2] == {"_error": {"kind": "rejected", "stage": None, "field": None, "message": message}}
+    assert "row 2 (rejected): handler scale: n is needed" in done.err
+    assert "1 of 3 rows have no answer" in done.err
+
+
+def test_rows_that_all_have_answers_are_exit_code_0(parity: Parity, scale: str, rows_file: Path) -> None:
+    done = parity("run", scale, rows_file, "--limit", "2")
+    assert (done.code, lines(done.out), done.err) == (0, ANSWERS, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[{"x": 1, "n": 1}, {"x": 0.1, "n": 2}]', '{"x": 1, "n": 1}\n\n{"x": 0.1, "n": 2}\n'],
+    ids=["array", "lines"],
+)
+def test_standard_input_may_be_an_array_or_lines(parity: Parity, scale: str, text: str) -> None:
+    done = parity("run", scale, "-", input=text)
+    assert (done.code, lines(done.out)) == (0, ANSWERS)
+
+
+def test_one_object_is_one_row(parity: Parity, scale: str) -> None:
+    assert lines(parity("run", scale, "-", input='{\n  "x": 1,\n  "n": 1\n}').out) == ANSWERS[:1]
+
+
+def test_parquet_and_lines_are_read_by_their_suffix(parity: Parity, scale: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0, 0.1], "n": [1, 2]}), tmp_path / "rows.parquet")
+    (tmp_path / "rows.jsonl").write_text('{"x": 1, "n": 1}\n{"x": 0.1, "n": 2}', encoding="utf-8")
+    for name in ("rows.parquet", "rows.jsonl"):
+        assert lines(parity("run", scale, name).out) == ANSWERS
+
+
+def test_an_invalid_row_does_not_harm_its_neighbours(parity: Parity, scale: str) -> None:
+    done = parity("run", scale, "-", input='[{"x": "a", "n": 1}, {"x": 1, "n": 1}]')
+    assert done.code == 2
+    found = lines(done.out)
+    assert found[1] == ANSWERS[0]
+    assert "'x'" in done.err
+    assert "row 0 (invalid)" in done.err
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
+def test_answers_are_written_as_the_suffix_says(
+    parity: Parity, scale: str, rows_file: Path, tmp_path: Path, suffix: str
+) -> None:
+    output = tmp_path / f"answers{suffix}"
+    done = parity("run", scale, rows_file, "--output", output)
+    assert (done.code, done.out) == (2, "")
+    if suffix == ".parquet":
+        assert pq.read_table(output).column("y").to_pylist() == [3.0, 2.2, None]
+    else:
+        text = output.read_text()
+        found = json.loads(text) if suffix == ".json" else lines(text)
+        assert found[:2] == ANSWERS
+        assert len(found) == 3
+
+
+def test_json_is_one_object_with_everything(parity: Parity, scale: str, rows_file: Path) -> None:
+    found = json.loads(parity("run", scale, rows_file, "--json").out)
+    assert (found["handler"], found["rows"], found["failed"]) == ("scale", 3, 1)
+    assert found["answers"][:2] == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.json"], "no file 'none.json'"),
+        (["rows.csv"], "rows are read from .json, .jsonl, .ndjson or .parquet, not from .csv"),
+        (["broken.json"], "not JSON"),
+        (["broken.jsonl"], "line 2: not JSON"),
+        (["rows.json", "--output", "answers.csv"], "answers are written as"),
+        (["rows.json", "--output", "nowhere/answers.json"], "does not exist"),
+        (["rows.json", "--profile", "fast"], "no profile 'fast'"),
+        (["rows.json", "--set", "bucket=[3]"], "did you mean 'buckets'"),
+        (["rows.json", "--set", "buckets"], "not of the form KEY=VALUE"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_with_a_message(
+    parity: Parity, scale: str, rows_file: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("x,n\n", encoding="utf-8")
+    (tmp_path / "broken.json").write_text('[{"x": ', encoding="utf-8")
+    (tmp_path / "broken.jsonl").write_text('{"x": 1, "n": 1}\n{"x": ', encoding="utf-8")
+    done = parity("run", scale, *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_setting_reaches_the_engine(parity: Parity, scale: str, rows_file: Path) -> None:
+    assert lines(parity("run", scale, rows_file, "--set", "buckets=[16]").out)[:2] == ANSWERS
+
+
+def test_more_rows_than_a_batch_keep_their_order(parity: Parity, scale: str) -> None:
+    text = "\n".join(f'{{"x": {row % 7}, "n": {row if row % 3 else "null"}}}' for row in range(2500))
+    found = lines(parity("run", scale, "-", input=text).out)
+    assert [row.get("y") for row in found] == [
+        2.0 * (row % 7) + row if row % 3 else None for row in range(2500)
+    ]
