@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from benchmarks.batch_data import HANDLER, WIDTH
+from parity_batch.summary import peak_rss_bytes
 
 _WRITE_ROWS = 128 * 1024
 
@@ -59,7 +59,13 @@ if __name__ == "__main__":
     began = time.perf_counter()
     scored = score(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
     spent = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
-        json.dumps({"rows": scored, "seconds": spent, "rows_per_s": scored / spent, "peak_rss_bytes": peak})
+        json.dumps(
+            {
+                "rows": scored,
+                "seconds": spent,
+                "rows_per_s": scored / spent,
+                "peak_rss_bytes": peak_rss_bytes(),
+            }
+        )
     )

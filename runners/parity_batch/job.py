@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import resource
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -27,7 +26,7 @@ from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata, manifest_of
 from parity_batch.plan import Plan, Unit, make_plan
 from parity_batch.progress import ProgressLine
-from parity_batch.summary import Summary
+from parity_batch.summary import Summary, peak_rss_bytes
 from parity_batch.unit import JobStoppedError, Tally, UnitScorer
 
 DEFAULT_BATCH_ROWS = 1024
@@ -136,7 +135,7 @@ def score(
             seconds=round(time.perf_counter() - started, 3),
             rows_per_s=round(scored_rows / scoring_s, 1) if scoring_s else 0.0,
             step_seconds={step: round(spent, 3) for step, spent in tally.seconds.items()},
-            peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_rss_bytes=peak_rss_bytes(),
         )
         if todo or not folder.is_complete:
             folder.complete(summary.to_dict())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -58,3 +60,17 @@ class Summary:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
         return "\n".join(lines)
+
+
+def peak_rss_bytes() -> int:
+    """The most memory that this process has had in use.
+
+    From /proc where there is one: `getrusage` also counts what the parent had in use when it forked.
+    """
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,77 @@
+"""`parity batch` as people type it: exit codes, what it prints, and memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.batch.jobs import ORDERS, expected_total, orders, read_parts, run, write_orders
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_job_prints_what_it_did(tmp_path: Path) -> None:
+    table = write_orders(tmp_path / "in", (40, 60))
+    done = run(ORDERS, f"{tmp_path}/in/*.parquet", tmp_path / "out", "--columns", "id", "--columns", "note")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("100 rows of 2 files scored by orders@1.2.0 into ")
+    assert done.stderr == ""
+    scored = read_parts(tmp_path / "out")
+    assert scored.column_names[:2] == ["id", "note"]
+    np.testing.assert_array_equal(scored.column("total").to_numpy(), expected_total(table))
+
+
+def test_the_summary_is_printed_as_json_too(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (40,))
+    done = run(
+        ORDERS, tmp_path / "in", tmp_path / "out", "--json", "--profile", "bucket", "--set", "threads=1"
+    )
+    summary = json.loads(done.stdout)
+    assert summary == json.loads((tmp_path / "out" / "_summary.json").read_text())
+    assert summary["rows"] == 40
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["profile"]["buckets"] == [32]
+
+
+def test_bad_input_ends_with_code_2_and_one_message(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    (tmp_path / "in" / "zero.parquet").touch()
+    done = run(ORDERS, tmp_path / "in", tmp_path / "out")
+    assert done.returncode == 2
+    assert "zero.parquet: the file has 0 bytes" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_many_errors_end_with_code_2(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    table = orders(10).set_column(2, "quantity", pa.array([-1] * 10))
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    done = run(ORDERS, tmp_path / "in", tmp_path / "out", "--max-errors", "9")
+    assert done.returncode == 2
+    assert "10 rows failed and --max-errors allows 9" in done.stderr
+    assert run(ORDERS, tmp_path / "in", tmp_path / "out", "--max-errors", "10").returncode == 0
+
+
+def huge_row_group(path: Path, rows: int) -> None:
+    """One row group of `rows` rows of about 1 kB, most of it a column that is passed through."""
+    noise = np.random.default_rng(1).bytes(1000 * rows)
+    note: Any = pa.Array.from_buffers(pa.binary(1000), rows, [None, pa.py_buffer(noise)])
+    table = orders(rows).set_column(3, "note", note)
+    path.parent.mkdir()
+    pq.write_table(table, path, row_group_size=rows, compression="none", use_dictionary=False)
+    assert pq.ParquetFile(path).metadata.num_row_groups == 1
+
+
+def test_memory_does_not_follow_the_size_of_a_row_group(tmp_path: Path) -> None:
+    peaks: list[float] = []
+    for name, rows in (("small", 80_000), ("large", 320_000)):
+        huge_row_group(tmp_path / name / "a.parquet", rows)
+        done = run(ORDERS, tmp_path / name, tmp_path / f"{name}-out", "--columns", "note", "--json")
+        peaks.append(json.loads(done.stdout)["peak_rss_bytes"] / 1e6)
+    assert peaks[1] < peaks[0] + 60, f"80 MB: {peaks[0]:.0f} MB resident, 320 MB: {peaks[1]:.0f} MB"

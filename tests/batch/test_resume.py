@@ -1,0 +1,216 @@
+"""Killed at any point and started again, a job ends with the bytes of an uninterrupted one."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from parity.errors import DatasetError, ResumeError
+from parity.profile import Profile
+from parity_batch import Settings, score
+from parity_batch.durable import locked
+from tests.batch.jobs import ORDERS, contents, orders, part_files, run, run_and_kill, write_orders
+
+FILES = 24
+
+
+def job(folder: Path, output: str) -> tuple[object, ...]:
+    return (ORDERS, folder / "in", folder / output, "--columns", "id,note", "--batch-rows", "50")
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Path:
+    """A folder `in` of three files, scored into `out`."""
+    write_orders(tmp_path / "in", (300, 200, 100))
+    score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["id"])
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_job_killed_at_random_points_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (2000,) * FILES, row_group_rows=300)
+    table = orders(2000, FILES * 2000)
+    bad = table.set_column(2, "quantity", [[666 if row % 97 == 0 else row for row in range(2000)]])
+    pq.write_table(bad, tmp_path / "in" / "orders-99.parquet")
+    whole = run(*job(tmp_path, "whole"))
+    assert whole.returncode == 0, whole.stderr
+    expected = contents(tmp_path / "whole")
+    assert len([name for name in expected if name.startswith("part-")]) == FILES + 1
+
+    seen = random.Random(5)
+    output = tmp_path / "out"
+    kills = 0
+    for _ in range(10):
+        if (output / "_SUCCESS").exists():
+            shutil.rmtree(output)
+        names = seen.choice(["part-*", "_units/*", "_*", ".*", ".part-*", "_units/.*"])
+        more = len(list(output.glob(names))) + seen.randint(0, 3)
+        kills += run_and_kill(job(tmp_path, "out"), lambda: len(list(output.glob(names))) > more)  # noqa: B023
+    resumed = run(*job(tmp_path, "out"))
+    assert resumed.returncode == 0, resumed.stderr
+    assert kills >= 3
+    assert contents(output) == expected
+
+
+def test_only_what_is_missing_is_scored_again(done: Path) -> None:
+    expected = contents(done / "out")
+    kept = done / "out" / "part-00001-u00000.parquet"
+    before = kept.stat()
+    (done / "out" / "part-00000-u00000.parquet").unlink()
+    (done / "out" / "_units" / "part-00002-u00000.json").unlink()
+    summary = score(done / "in", done / "out", ORDERS, columns=["id"])
+    assert (summary.resumed_parts, summary.scored_rows, summary.rows) == (1, 400, 600)
+    assert kept.stat() == before
+    assert contents(done / "out") == expected
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "other"])
+def test_a_damaged_part_or_record_is_made_anew(done: Path, damage: str) -> None:
+    expected = contents(done / "out")
+    part = done / "out" / "part-00001-u00000.parquet"
+    if damage == "cut":
+        part.write_bytes(part.read_bytes()[:-30])
+    elif damage == "garbage":
+        (done / "out" / "_units" / "part-00001-u00000.json").write_text("{")
+    else:
+        shutil.copy(done / "out" / "part-00002-u00000.parquet", part)
+    assert score(done / "in", done / "out", ORDERS, columns=["id"]).resumed_parts == 2
+    assert contents(done / "out") == expected
+
+
+def test_a_finished_job_is_left_as_it_is(done: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (done / "out").rglob("*.*")}
+    summary = score(done / "in", done / "out", ORDERS, columns=["id"])
+    assert (summary.resumed_parts, summary.scored_rows, summary.rows) == (3, 0, 600)
+    assert {path: path.stat().st_mtime_ns for path in (done / "out").rglob("*.*")} == before
+
+
+def test_temporary_files_of_a_killed_job_are_removed(done: Path) -> None:
+    stray = [".part-00000-u00000.parquet.tmp", "_units/.part-00000-u00000.json.tmp", "._SUCCESS.tmp"]
+    for name in stray:
+        (done / "out" / name).write_bytes(b"half")
+    score(done / "in", done / "out", ORDERS, columns=["id"])
+    assert not any((done / "out" / name).exists() for name in stray)
+
+
+def test_changed_inputs_are_refused_and_named(done: Path) -> None:
+    pq.write_table(orders(300, 5), done / "in" / "orders-00.parquet")
+    (done / "in" / "orders-01.parquet").unlink()
+    pq.write_table(orders(3), done / "in" / "orders-07.parquet")
+    with pytest.raises(ResumeError) as caught:
+        score(done / "in", done / "out", ORDERS, columns=["id"])
+    text = str(caught.value)
+    assert "input orders-00.parquet: changed (" in text
+    assert "footer_sha256" in text
+    assert "input orders-01.parquet: is gone" in text
+    assert "input orders-07.parquet: is new" in text
+    assert "--restart" in text
+
+
+def test_a_changed_time_alone_is_a_change(done: Path) -> None:
+    os.utime(done / "in" / "orders-00.parquet", (1, 1))
+    with pytest.raises(ResumeError, match=r"orders-00\.parquet: changed \(mtime_ns\)"):
+        score(done / "in", done / "out", ORDERS, columns=["id"])
+
+
+def test_a_changed_handler_is_refused(tmp_path: Path, handler: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    score(tmp_path / "in", tmp_path / "out", handler)
+    (handler / "artifacts" / "factor.json").write_text("3.5")
+    with pytest.raises(ResumeError, match="handler digests artifacts: was"):
+        score(tmp_path / "in", tmp_path / "out", handler)
+    toml = (handler / "handler.toml").read_text().replace("1.2.0", "1.3.0")
+    (handler / "handler.toml").write_text(toml)
+    with pytest.raises(ResumeError, match=r"handler version: was 1\.2\.0, is 1\.3\.0"):
+        score(tmp_path / "in", tmp_path / "out", handler)
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "expected"),
+    [
+        (["id", "note"], Settings(), r"columns: was \['id'\], is \['id', 'note'\]"),
+        (["id"], Settings(batch_rows=99), "batch_rows: was 1024, is 99"),
+        (["id"], Settings(profile=Profile(buckets=(32,))), r"profile buckets: was \[\], is \[32\]"),
+        (["id"], Settings(profile=Profile(name="other")), "profile name: was default, is other"),
+    ],
+)
+def test_another_profile_batch_size_or_columns_are_refused(
+    done: Path, columns: list[str], settings: Settings, expected: str
+) -> None:
+    with pytest.raises(ResumeError, match=expected):
+        score(done / "in", done / "out", ORDERS, columns=columns, settings=settings)
+
+
+def test_workers_and_error_limits_may_change_on_resume(done: Path) -> None:
+    (done / "out" / "part-00000-u00000.parquet").unlink()
+    settings = Settings(workers=2, preprocess_workers=2, max_errors=0)
+    assert score(done / "in", done / "out", ORDERS, columns=["id"], settings=settings).resumed_parts == 2
+
+
+def test_restart_begins_anew_and_leaves_foreign_files(done: Path) -> None:
+    (done / "out" / "notes.md").write_text("mine")
+    summary = score(done / "in", done / "out", ORDERS, columns=["note"], settings=Settings(restart=True))
+    assert summary.resumed_parts == 0
+    assert pq.ParquetFile(part_files(done / "out")[0]).schema_arrow.names[0] == "note"
+    assert (done / "out" / "notes.md").read_text() == "mine"
+
+
+def test_restart_with_fewer_inputs_leaves_no_old_part(done: Path) -> None:
+    (done / "in" / "orders-02.parquet").unlink()
+    score(done / "in", done / "out", ORDERS, settings=Settings(restart=True))
+    assert len(part_files(done / "out")) == 2
+    assert len(list((done / "out" / "_units").iterdir())) == 2
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_folder_of_something_else_is_refused_and_untouched(tmp_path: Path, restart: bool) -> None:
+    write_orders(tmp_path / "in", (10,))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "part-00000-u00000.parquet").write_bytes(b"precious")
+    with pytest.raises(DatasetError, match="not empty and not parity's: it holds part-00000"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(restart=restart))
+    assert (tmp_path / "out" / "part-00000-u00000.parquet").read_bytes() == b"precious"
+
+
+def test_a_manifest_of_another_tool_is_refused(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "_manifest.json").write_text('{"format": "other/1"}')
+    with pytest.raises(DatasetError, match="not a manifest of format parity-batch/1"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(restart=True))
+
+
+def test_an_output_among_the_inputs_is_refused(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    with pytest.raises(DatasetError, match="lies in the input folder"):
+        score(tmp_path / "in", tmp_path / "in" / "scored", ORDERS)
+    with pytest.raises(DatasetError, match="lies in the output folder"):
+        score(tmp_path / "in", tmp_path, ORDERS)
+    assert score(tmp_path / "in", tmp_path / "in" / "_scored", ORDERS).rows == 10
+    assert score(tmp_path / "in", tmp_path / "in" / "_scored", ORDERS).rows == 10
+
+
+def test_two_jobs_in_one_folder_are_refused(done: Path) -> None:
+    with (
+        locked(done / "out" / ".parity.lock"),
+        pytest.raises(DatasetError, match="another job is writing"),
+    ):
+        score(done / "in", done / "out", ORDERS, columns=["id"])
+
+
+def test_an_input_that_changes_while_it_is_scored_is_refused(tmp_path: Path, handler: Path) -> None:
+    """The handler's own code touches the file, as a writer at work would."""
+    write_orders(tmp_path / "in", (10,))
+    path = tmp_path / "in" / "orders-00.parquet"
+    code = (handler / "handler.py").read_text()
+    touch = f"import os; os.utime({str(path)!r}, (5, 5))\n        return inputs[:, 0]"
+    (handler / "handler.py").write_text(code.replace("return inputs[:, 0]", touch))
+    with pytest.raises(DatasetError, match="was changed while it was scored"):
+        score(tmp_path / "in", tmp_path / "out", handler)
+    assert part_files(tmp_path / "out") == []
