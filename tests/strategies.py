@@ -1,8 +1,8 @@
 """Hypothesis strategies for fields, their values, schemas and batches; values are canonical Python values.
 
-A canonical value is what `parity.codec.values` gives: int ticks and days, floats rounded to their dtype,
-numpy arrays for tensors. `batches()` makes columns of them by `parity.codec.build`, past every decoder. Strategies
-are kept, since making one costs more than drawing from it.
+A canonical value is what `parity.codec.values` gives: ticks, days, floats rounded to their dtype, and so on.
+`batches()` makes columns of them by `parity.codec.build`, past every decoder. Strategies are kept, since
+making one costs more than drawing from it.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Decoded:
 
         What they hold in the rows with an error does not matter.
         """
-        rest = _rest(num_rows, errors)
+        rest = _rest(num_rows, errors) if errors else _NONE
         found: dict[str, Column] = {}
         for name, field in schema.items():
             column = columns[name]
@@ -81,7 +81,10 @@ class Decoded:
                 found[name] = build_column(field, kept)
             else:
                 found[name] = column.take(rest) if errors else column
-        return Decoded.around(Batch(schema, found, len(rest)), num_rows, errors)
+        return Decoded.around(Batch(schema, found, len(rest) if errors else num_rows), num_rows, errors)
+
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 def _rest(num_rows: int, errors: Mapping[int, RowError]) -> np.ndarray[Any, np.dtype[np.int64]]:

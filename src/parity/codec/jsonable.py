@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from parity.codec import texts
+from parity.codec.layouts import numbers, present_mask
 from parity.codec.numbers import is_float, shortest
 from parity.column import Column
 from parity.schema import (
+    BFLOAT16,
     Bytes,
     Date,
     Decimal,
@@ -39,7 +41,7 @@ def encode_column(column: Column, non_finite: NonFinite | None = None) -> Encode
             return _stacked(field, column.numpy(), non_finite)
         return _tensors(field, column.arrays(), non_finite)
     if field.numpy_dtype is not None and column.null_count == 0:
-        return _scalars(field, column.numpy(), non_finite)
+        return _scalars(field, column.numpy(), None, non_finite)
     return encode_array(field, column.arrow, non_finite)
 
 
@@ -60,7 +62,7 @@ def encode_array(field: Field, array: pa.Array[Any], non_finite: NonFinite | Non
     if isinstance(field, Struct):
         return _structs(field, array, non_finite)
     if field.numpy_dtype is not None:
-        return _nullable_scalars(field, array, non_finite)
+        return _scalars(field, _memory(field, array), present_mask(array), non_finite)
     values = array.to_pylist()
     if isinstance(field, Bytes | Image):
         return [None if value is None else texts.base64_text(value) for value in values], {}
@@ -69,49 +71,61 @@ def encode_array(field: Field, array: pa.Array[Any], non_finite: NonFinite | Non
     return values, {}
 
 
-def _nullable_scalars(field: Field, array: pa.Array[Any], non_finite: NonFinite | None) -> Encoded:
-    if array.null_count == 0:
-        return _scalars(field, Column(field, arrow=array).numpy(), non_finite)
-    places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-    packed = Column(field, arrow=array.take(cast("Any", pa.array(places)))).numpy()
-    values, problems = _scalars(field, packed, non_finite)
-    found: list[Any] = [None] * len(array)
-    for place, value in zip(places.tolist(), values, strict=True):
-        found[place] = value
-    return found, {int(places[row]): message for row, message in problems.items()}
+def _memory(field: Field, array: Any) -> Array:
+    """A canonical scalar array in the field's numpy dtype; null rows hold anything."""
+    if isinstance(field, Timestamp):
+        return numbers(array, np.dtype(np.int64))
+    if isinstance(field, Date):
+        return numbers(array, np.dtype(np.int32)).astype(np.int64)
+    values = numbers(array)
+    return values.astype(BFLOAT16) if field.numpy_dtype == BFLOAT16 else values
 
 
-def _scalars(field: Field, values: Array, non_finite: NonFinite | None) -> Encoded:
+def _scalars(field: Field, values: Array, present: Array | None, non_finite: NonFinite | None) -> Encoded:
+    """Numbers and times; the rows that are not present hold anything."""
     if isinstance(field, Timestamp | Date):
-        return _times(field, values.view(np.int64))
-    if not is_float(values.dtype):
-        return values.tolist(), {}
-    policy = non_finite or cast("Floating", field).non_finite
-    finite = np.isfinite(values)
-    found: list[Any] = list(_digits(values)) if values.dtype != np.float64 else values.tolist()
-    if bool(finite.all()):
-        return found, {}
-    problems: dict[int, str] = {}
-    for row in np.flatnonzero(~finite).tolist():
-        found[row] = non_finite_text(float(values[row]))
-        if policy == "refuse":
-            problems[row] = refused_text(found[row])
+        found, problems = _times(field, values.view(np.int64), present)
+    elif is_float(values.dtype):
+        found, problems = _floats(cast("Floating", field), values, present, non_finite)
+    else:
+        found, problems = values.tolist(), {}
+    if present is not None:
+        for row in np.flatnonzero(~present).tolist():
+            found[row] = None
     return found, problems
 
 
-def _times(field: Timestamp | Date, ticks: Array) -> Encoded:
+def _floats(field: Floating, values: Array, present: Array | None, non_finite: NonFinite | None) -> Encoded:
+    found: list[Any] = values.tolist() if values.dtype == np.float64 else list(_digits(values))
+    odd = ~np.isfinite(values)
+    if present is not None:
+        odd &= present
+    problems: dict[int, str] = {}
+    if odd.any():
+        policy = non_finite or field.non_finite
+        for row in np.flatnonzero(odd).tolist():
+            found[row] = non_finite_text(float(values[row]))
+            if policy == "refuse":
+                problems[row] = refused_text(found[row])
+    return found, problems
+
+
+def _times(field: Timestamp | Date, ticks: Array, present: Array | None) -> Encoded:
     per_day = texts.TICKS_PER_SECOND[field.unit] * 86_400 if isinstance(field, Timestamp) else 1
+    if present is not None:
+        ticks = np.where(present, ticks, 0)
     told = texts.has_text(ticks, per_day)
-    problems = {
-        row: f"tick {ticks[row]} is outside the years 0000 to 9999, all that ISO 8601 text can tell; "
-        "use a binary form"
-        for row in np.flatnonzero(~told).tolist()
-    }
-    if problems:
+    problems: dict[int, str] = {}
+    if not told.all():
+        problems = {
+            row: f"tick {ticks[row]} is outside the years 0000 to 9999, all that ISO 8601 text can tell; "
+            "use a binary form"
+            for row in np.flatnonzero(~told).tolist()
+        }
         ticks = np.where(told, ticks, 0)
     if isinstance(field, Timestamp):
-        return list(texts.timestamp_texts(ticks, field.unit, field.tz is not None)), problems
-    return list(texts.date_texts(ticks)), problems
+        return texts.timestamp_texts(ticks, field.unit, field.tz is not None), problems
+    return texts.date_texts(ticks), problems
 
 
 def _digits(values: Array) -> Array:

@@ -76,6 +76,9 @@ def float_of_int(value: int) -> float:
 
     Integers up to 2**53 are themselves. Beyond, the dropped bits are kept as one sticky bit, so that rounding
     the result again, to a format of at most 51 digits, is as good as rounding the integer once.
+
+    Raises:
+        OverflowError: it is beyond 2**1013, far out of the range of any format that rounds twice.
     """
     if -_EXACT_INT <= value <= _EXACT_INT:
         return float(value)
@@ -84,7 +87,9 @@ def float_of_int(value: int) -> float:
     kept = magnitude >> shift
     if magnitude & ((1 << shift) - 1):
         kept |= 1
-    result = float(kept) * 2.0**shift if shift < 960 else float("inf")
+    if shift > 960:
+        raise OverflowError("the integer is beyond the range of a float")
+    result = float(kept) * 2.0**shift
     return -result if value < 0 else result
 
 

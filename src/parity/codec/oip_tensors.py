@@ -107,8 +107,10 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str) -> S
     if not isinstance(data, list):
         raise MalformedError(f"{role} {name!r} has data {brief(data)}; expected a list")
     elements = cast("list[Any]", data)
-    while list in set(map(type, elements)):
-        elements = list(chain.from_iterable(item if type(item) is list else (item,) for item in elements))
+    while elements and type(elements[0]) is list:
+        if set(map(type, elements)) != {list}:
+            raise MalformedError(f"{role} {name!r} has data that mixes lists with elements")
+        elements = list(chain.from_iterable(elements))
     wanted = math.prod(sizes)
     if len(elements) != wanted:
         raise MalformedError(

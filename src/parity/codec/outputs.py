@@ -138,7 +138,10 @@ class _OutputField:
 
     def _check_rows(self, rows: int | None, value: Any) -> None:
         if rows is None:
-            raise self._error(f"{brief(value)} is one value, not one for each of the {self.num_rows} rows")
+            raise self._error(
+                f"{brief(value)} is one value, not one for each of {self.num_rows} rows; .squeeze() drops the "
+                "batch's dimension too when it is 1, .squeeze(-1) does not"
+            )
         if rows != self.num_rows:
             raise self._error(
                 f"{rows} rows for a batch of {self.num_rows}; return one value for each row, in their order"
@@ -178,6 +181,7 @@ class _OutputField:
         faults: Faults = {}
         for row, value in enumerate(values):
             try:
+                _check_dtype(self.field, value)
                 found.append(decode(_plain(value)))
             except ValueRejectedError as exc:
                 faults[row] = exc
@@ -231,6 +235,16 @@ def _if_else(valid: Any, array: Any) -> pa.Array[Any]:
 
 def _null(field: Field) -> ValueRejectedError:
     return ValueRejectedError("null is not allowed here", field.describe())
+
+
+def _check_dtype(field: Field, value: Any) -> None:
+    """Arrays in a list are held to the field's dtype as whole columns are."""
+    tensor = field.as_tensor if isinstance(field, Image) else field
+    found = as_numpy(value) if isinstance(tensor, Tensor) else None
+    if found is not None and isinstance(tensor, Tensor) and found.dtype not in (tensor.numpy_dtype, object):
+        raise ValueRejectedError(
+            f"an array of dtype {found.dtype}", field.describe(), "cast it in postprocess"
+        )
 
 
 def _plain(value: Any) -> Any:

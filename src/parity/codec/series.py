@@ -146,7 +146,7 @@ def _numpy_times(name: str, field: Field, values: Array, mask: Array | None) -> 
     ticks = values.view(np.int64)
     if count == 1 and unit in ("s", "ms", "us", "ns"):
         return _typed(name, field, primitive(pa.timestamp(cast("Any", unit)), ticks, present))
-    if count == 1 and unit == "D" and bool((np.abs(ticks) < 2**31).all()):
+    if count == 1 and unit == "D" and bool(((ticks >= -(2**31)) & (ticks < 2**31)).all()):
         return _typed(name, field, primitive(pa.date32(), ticks.astype(np.int32), present))
     return read_values(field, _with_nulls(list(values), mask))
 

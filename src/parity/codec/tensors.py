@@ -81,6 +81,8 @@ class TensorDecoder:
             elif dtype.kind in "iu":
                 if kinds <= _INTS:
                     return _frozen(np.frombuffer(array.array(_ARRAY_CODES[dtype.name], flat), dtype), shape)
+            elif kinds <= _FLOATS and dtype == np.float32:
+                return _frozen(np.frombuffer(struct.pack(f"={len(flat)}f", *flat), dtype), shape)
             elif kinds <= _FLOATS:
                 return self._round(np.array(flat, dtype=np.float64), shape)
         except OverflowError:
