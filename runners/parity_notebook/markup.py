@@ -7,14 +7,16 @@ from html import escape
 
 # Colours come from the page: borders and shades are half transparent, so that any theme shows through.
 _STYLE = """<style>
-.parity{font-size:13px;line-height:1.45;color:inherit}
-.parity table{border-collapse:collapse;margin:.3em 0 .9em;color:inherit;background:transparent}
-.parity caption{caption-side:top;text-align:left;font-weight:600;color:inherit;padding:.2em 0}
+.parity{font-size:13px;line-height:1.45;color:inherit;overflow-x:auto}
+.parity table{font-size:inherit;border-collapse:collapse;margin:.3em 0 .9em;color:inherit;
+background:transparent}
+.parity caption{caption-side:top;text-align:left;font-weight:600;color:inherit;padding:.2em 0;
+white-space:nowrap}
 .parity th,.parity td{border:1px solid rgba(127,127,127,.4);padding:.15em .6em;text-align:left;
 vertical-align:top;color:inherit;background:transparent}
 .parity thead th{background:rgba(127,127,127,.15)}
 .parity td{font-family:ui-monospace,Menlo,monospace;
-white-space:pre-wrap;overflow-wrap:anywhere}
+white-space:pre-wrap;overflow-wrap:break-word;max-width:40em}
 .parity p{margin:.3em 0}
 .parity .lead{font-size:15px;font-weight:600}
 .parity .bad{color:#d9534f}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from parity.batch import Batch
+from parity.column import Column
 from parity.errors import RowError, shown
 from parity.profile import Profile
 from parity.result import Result, StageValues
+from parity.schema import Floating
 from parity_notebook import markup
 from parity_notebook.leaves import Leaf, leaves
 
@@ -144,10 +147,16 @@ class _Section:
 
 
 def _batch_rows(index: Sequence[int], batch: Batch) -> list[tuple[str, ...]]:
-    columns = [column.to_pylist() for column in batch.values()]
-    return [
-        (str(row), *(_cell(column[position]) for column in columns)) for position, row in enumerate(index)
-    ]
+    columns = [_column_cells(column) for column in batch.values()]
+    return [(str(row), *(cells[position] for cells in columns)) for position, row in enumerate(index)]
+
+
+def _column_cells(column: Column) -> list[str]:
+    """A column's values as text; floats with the fewest digits that tell them apart in their dtype."""
+    values, dtype = column.to_pylist(), column.field.numpy_dtype
+    if isinstance(column.field, Floating) and dtype is not None:
+        return [str(None if value is None else dtype.type(value)) for value in values]
+    return [_cell(value) for value in values]
 
 
 def _cell(value: Any) -> str:
@@ -156,7 +165,7 @@ def _cell(value: Any) -> str:
         (leaf,) = leaves(cast("np.ndarray[Any, Any]", value))
         few = value.size <= _SHOWN_ELEMENTS or not leaf.range_text
         return f"{leaf.dtype} {leaf.shape} {leaf.sample if few else leaf.range_text}"
-    return shown(value)
+    return value.isoformat() if isinstance(value, datetime.date) else shown(value)
 
 
 def _leaf_row(leaf: Leaf) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ def honest(session: Session) -> Answer:
     return answer
 
 
+@pytest.mark.slow
 def test_a_server_that_answers_alike_agrees(prices: Session) -> None:
     rows = [{**row, "price": row["price"] + number} for number in range(20) for row in ROWS]
     with serving(honest(prices)) as (url, seen):

@@ -230,6 +230,7 @@ def test_a_closed_session_says_so() -> None:
             call({"x": 2.0})
 
 
+@pytest.mark.slow
 def test_reload_reads_the_handler_and_the_modules_beside_it_again(copied_prices: Path) -> None:
     row = {"price": 2.0, "units": 3, "name": "Ada"}
     with load(copied_prices) as session:
@@ -245,6 +246,7 @@ def test_reload_reads_the_handler_and_the_modules_beside_it_again(copied_prices:
         assert session.reload()(row)["greeting"] == "howdy Ada"
 
 
+@pytest.mark.slow
 def test_a_reload_that_fails_leaves_the_session_as_it_was(copied_prices: Path) -> None:
     row = {"price": 2.0, "units": 3}
     handler = copied_prices / "handler.py"

@@ -38,6 +38,7 @@ def test_every_stage_is_there_with_its_values(prices: Session, rows: list[dict[s
     assert trace.buckets == (3, 3, 3)
     assert set(trace.timings) == {"preprocess", "inference", "postprocess"}
     assert trace.errors == ()
+    assert "1969-12-31T23:59:00+00:00" in repr(trace)
     price, units = trace.leaves("preprocess")
     assert (price.path, units.path, units.dtype, units.shape) == ("['price']", "['units']", "float64", (3,))
 
@@ -105,6 +106,7 @@ def test_tensors_are_told_on_one_line() -> None:
     assert "uint8 (28, 28) 51 to 51, mean 51" in text
     words = " ".join(text.split())
     assert "(value) torch.Tensor float32 (1, 28, 28) 0.2 to 0.2, mean 0.2" in words
+    assert text.splitlines()[-1].split() == ["0", str(trace.inference.numpy()[0])]  # with float32's digits
     assert trace.inference.shape == (1,)
 
 
