@@ -1,7 +1,7 @@
 """The hot routes as raw ASGI, around the app that serves everything else.
 
 A route of FastAPI costs more than a small model. So inference requests to known models never reach it: one
-dictionary lookup of the path, one future, two sends. Unknown models, other verbs and other paths go on to the
+dictionary lookup of the path, one future, one write. Unknown models, other verbs and other paths go on to the
 app, which answers them at leisure.
 """
 
@@ -18,6 +18,7 @@ from parity_online.problems import CLIENT_LEFT, Answer, as_problem, new_id, rend
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
+from parity_online.wire import send_answer
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +110,7 @@ class FastPath:
             if not request.is_read:
                 await discard_body(receive, _DISCARD_FACTOR * self._settings.body_limit_bytes)
             answer = self._refuse(route, request, exc, time.perf_counter() - started)
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        await send_answer(answer, receive, send)
 
     def _refuse(self, route: _Route, request: Request, error: Exception, seconds: float) -> Answer:
         problem = as_problem(error)

@@ -61,7 +61,8 @@ def read_headers(request: Request, scope: Scope) -> None:
         elif name == b"content-length":
             request.length = int(value)
         elif name == b"x-request-id":
-            request.id = value[:_MAX_ID_BYTES].decode("latin-1")
+            text = value[:_MAX_ID_BYTES].decode("latin-1")
+            request.id = text if text.isascii() and text.isprintable() else None
         elif name == b"x-request-timeout":
             request.timeout_s = _seconds(value)
         elif name == b"expect":

@@ -1,7 +1,6 @@
 """Start, readiness, drain and exit of a real server process."""
 
 import asyncio
-import contextlib
 import http.client
 import json
 import shutil
@@ -11,7 +10,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -192,28 +190,3 @@ def test_a_ready_file_holds_the_url(tmp_path: Path):
     with ServerProcess([LINEAR, "--ready-file", str(tmp_path / "ready")]) as server:
         until((tmp_path / "ready").exists)
         assert (tmp_path / "ready").read_text().strip() == server.url
-
-
-def test_a_model_that_turns_out_slow_leaves_the_loop(tmp_path: Path):
-    slow = handler_folder(
-        tmp_path,
-        "linear",
-        "\n    def preprocess(self, batch):"
-        "\n        time.sleep(0.03 if 'slow' in batch['name'].to_pylist() else 0)"
-        "\n        return batch['features'].numpy()\n\nimport time\n",
-    )
-    with ServerProcess([slow, "--gate", "off"]) as server:
-
-        def slot() -> str:
-            return ask(server.url, "GET", "/v2/models/linear/config")[2]["parameters"]["slot"]["string_value"]
-
-        if slot() == "thread":
-            pytest.skip("the machine is too busy for a warm-up batch of less than a millisecond")
-        for _ in range(3):
-            assert (
-                ask(server.url, "POST", "/predictions/linear", {"features": [0.0] * 8, "name": "slow"})[0]
-                == 200
-            )
-        assert slot() == "thread"
-        assert ask(server.url, "POST", "/predictions/linear", {"features": [0.0] * 8})[0] == 200
-    assert "event=slot_moved" in server.log()
