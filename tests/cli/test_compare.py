@@ -20,7 +20,7 @@ def tables(tmp_path: Path) -> None:
         tmp_path / "empty.parquet",
     )
     (tmp_path / "loose.toml").write_text('[tolerance.y]\nkind = "close"\nrtol = 0.01\n', encoding="utf-8")
-    (tmp_path / "odd.toml").write_text("[tolerence.y]\nkind = 'close'\n", encoding="utf-8")
+    (tmp_path / "odd.toml").write_text("[tolerances.y]\nkind = 'close'\n", encoding="utf-8")
     (tmp_path / "text.parquet").write_text("no parquet", encoding="utf-8")
 
 

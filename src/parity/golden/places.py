@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from parity.errors import GoldenError
-from parity.golden.cases import CASE, GoldenCase, read_case
+from parity.golden.cases import GoldenCase, read_case
+from parity.golden.meta import CASE
 from parity.handler import LoadedHandler
 
 FOLDER = "golden"

@@ -18,15 +18,8 @@ from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances, compare
 from parity.engine import Engine
 from parity.errors import ConfigError, GoldenError
-from parity.golden.cases import (
-    CaseMeta,
-    GoldenCase,
-    profile_settings,
-    read_case,
-    read_inputs,
-    today,
-    write_case,
-)
+from parity.golden.cases import GoldenCase, read_case, read_inputs, write_case
+from parity.golden.meta import CaseMeta, profile_settings, today
 from parity.golden.places import case_folder, case_folders, find_cases, golden_folder, require_cases
 from parity.handler import LoadedHandler
 from parity.padding import is_tensor

@@ -3,6 +3,8 @@
 outcome    what came of a law, with the smallest counterexample
 shrink     fewest rows that still break a law
 bench      the rows under test, and running and comparing them
+trials     pairs of ways to ask, judged
+wires      the forms that rows are sent in
 catalogue  the laws
 """
 
