@@ -95,7 +95,8 @@ def _float_faults(field: Floating, values: Array) -> Faults:
     low, high = float_bounds(field)
     if low is None and high is None:
         return {}
-    wide = values.astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide = values.astype(np.float64, copy=False)
     good = np.ones(values.shape, dtype=np.bool_)
     if low is not None:
         good &= wide >= low

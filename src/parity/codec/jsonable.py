@@ -78,7 +78,8 @@ def _memory(field: Field, array: Any) -> Array:
     if isinstance(field, Date):
         return numbers(array, np.dtype(np.int32)).astype(np.int64)
     values = numbers(array)
-    return values.astype(BFLOAT16) if field.numpy_dtype == BFLOAT16 else values
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return values.astype(BFLOAT16) if field.numpy_dtype == BFLOAT16 else values
 
 
 def _scalars(field: Field, values: Array, present: Array | None, non_finite: NonFinite | None) -> Encoded:

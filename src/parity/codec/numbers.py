@@ -125,12 +125,10 @@ def shortest(values: Array) -> Array:
     Writing 0.1 held in a float16 as its exact value, 0.0999755859375, would be right but unkind; so each is
     replaced by the float64 nearest to its shortest decimal form. NaN and infinities stay.
     """
-    digits = (
-        4 if values.dtype == BFLOAT16 else 5
-    )  # enough to tell any two apart: 1 + bits * log10(2), rounded up
+    digits = 4 if values.dtype == BFLOAT16 else 5  # tell any two apart: 1 + bits * log10(2), rounded up
     distinct, places = np.unique(values.view(np.uint16).reshape(-1), return_inverse=True)
-    narrow = distinct.view(values.dtype)
-    wide = narrow.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide = distinct.view(values.dtype).astype(np.float64)
     found = wide.copy()
     todo = np.isfinite(wide)
     for count in range(1, digits + 1):

@@ -139,8 +139,8 @@ class _OutputField:
     def _check_rows(self, rows: int | None, value: Any) -> None:
         if rows is None:
             raise self._error(
-                f"{brief(value)} is one value, not one for each of {self.num_rows} rows; .squeeze() drops the "
-                "batch's dimension too when it is 1, .squeeze(-1) does not"
+                f"{brief(value)} is one value, not one for each of {self.num_rows} rows; .squeeze() "
+                "drops the batch's dimension too when it is 1, .squeeze(-1) does not"
             )
         if rows != self.num_rows:
             raise self._error(

@@ -158,7 +158,7 @@ class Column:
         if self.null_count == 0:
             return self.with_field(field)
         try:
-            scalar = pa.scalar(cast("Any", _stored(field, value)), type=field.arrow_type)
+            scalar = pa.scalar(_stored(field, value), type=field.arrow_type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
             raise SchemaError(f"fill_null({shown(value)}) does not fit {field.describe()}: {exc}") from exc
         return Column(field, arrow=cast("Any", pc.fill_null(self.arrow, scalar)))

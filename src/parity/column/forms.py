@@ -31,7 +31,8 @@ def elements(field: Field, flat: Any) -> np.ndarray[Any, Any]:
     if buffer is None or len(flat) == 0:
         return np.empty(0, dtype=dtype)
     values = np.frombuffer(buffer, dtype=stored, count=len(flat), offset=flat.offset * stored.itemsize)
-    return values.astype(BFLOAT16) if dtype == BFLOAT16 else values
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return values.astype(BFLOAT16) if dtype == BFLOAT16 else values
 
 
 def arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[Any]:
