@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from parity.result import Result
+from parity_online.counting import LoopHistogram
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -28,14 +29,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.request_seconds = self._histogram(
+        self.request_seconds = LoopHistogram(
             "parity_request_seconds",
             "From the request's headers to its answer",
             (*_LABELS, "protocol"),
             _SECONDS,
+            self.registry,
         )
-        self.queue_seconds = self._histogram(
-            "parity_queue_seconds", "A request's time in the queue", _LABELS, _SECONDS
+        self.queue_seconds = LoopHistogram(
+            "parity_queue_seconds", "A request's time in the queue", _LABELS, _SECONDS, self.registry
         )
         self.stage_seconds = self._histogram(
             "parity_stage_seconds", "A batch's time in a stage", (*_LABELS, "stage"), _SECONDS

@@ -1,0 +1,70 @@
+"""A histogram for the hot path: three list operations an observation, where prometheus_client takes locks.
+
+For one thread only, the event loop's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.utils import floatToGoString
+
+
+class LoopHistogram(Collector):
+    """A family of histograms; `labels` gives the one of some label values, to keep and observe.
+
+    Args:
+        name: the metric's name.
+        doc: what it measures.
+        labels: the label names.
+        bounds: the upper bounds of the buckets, ascending, without infinity.
+        registry: where it is shown.
+    """
+
+    def __init__(
+        self, name: str, doc: str, labels: Sequence[str], bounds: Sequence[float], registry: CollectorRegistry
+    ) -> None:
+        self._name = name
+        self._doc = doc
+        self._label_names = tuple(labels)
+        self._bounds = tuple(float(bound) for bound in bounds)
+        self._children: dict[tuple[str, ...], LoopHistogramChild] = {}
+        registry.register(self)
+
+    def labels(self, *values: str) -> LoopHistogramChild:
+        """The histogram of these label values."""
+        if values not in self._children:
+            self._children[values] = LoopHistogramChild(self._bounds)
+        return self._children[values]
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """The family, as Prometheus wants it: buckets are cumulative."""
+        family = HistogramMetricFamily(self._name, self._doc, labels=self._label_names)
+        texts = [*(floatToGoString(bound) for bound in self._bounds), "+Inf"]
+        for values, child in self._children.items():
+            total = 0
+            buckets: list[tuple[str, float]] = []
+            for text, count in zip(texts, child.counts, strict=True):
+                total += count
+                buckets.append((text, total))
+            family.add_metric(values, buckets, child.sum)
+        yield family
+
+
+class LoopHistogramChild:
+    """One histogram: `counts` per bucket, the last for what is above all bounds, and the `sum`."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
