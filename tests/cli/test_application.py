@@ -37,9 +37,9 @@ def test_the_version_is_printed(parity: Parity) -> None:
 
 
 def test_an_unknown_command_is_a_usage_error(parity: Parity) -> None:
-    done = parity("ceck", "handlers/x")
+    done = parity("prove", "handlers/x")
     assert done.code == 2
-    assert "No such command 'ceck'" in done.err
+    assert "No such command 'prove'" in done.err
 
 
 def test_a_missing_argument_is_a_usage_error(parity: Parity) -> None:

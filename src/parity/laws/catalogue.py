@@ -188,13 +188,7 @@ class WireForm:
                 yield Trial(how, (straight, ask(carried)[1]), fewest_of(bench, carried, ask, how))
             yield from runner_trials(bench, carried)
 
-        return judge(
-            self.name,
-            self.sentence,
-            bench,
-            trials(),
-            "other bits by another form, or in a runner's own batches",
-        )
+        return judge(self.name, self.sentence, bench, trials(), _WIRE_NOISE)
 
 
 LAWS: tuple[Law, ...] = (Repeatable(), BatchSize(), Neighbours(), Order(), WireForm())
