@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from parity.registry import load_handler
 from parity_online import logs
-from parity_online.settings import ModelSettings, ServerSettings
+from parity_online.settings import HttpChoice, ModelSettings, ServerSettings
 
 _BYTES_IN_MB = 1024 * 1024
 
@@ -53,6 +53,10 @@ def serve(
     show_failures: Annotated[
         bool, typer.Option("--show-failures", help="Put handlers' exceptions into answers. For development.")
     ] = False,
+    http: Annotated[
+        str,
+        typer.Option(help="fast: take small requests before ASGI; asgi: none."),
+    ] = "fast",
     app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
     ready_file: Annotated[Path | None, typer.Option(help="Write the URL here once ready.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -79,6 +83,7 @@ def serve(
         port=port,
         drain_s=drain_s,
         body_limit_bytes=round(body_limit_mb * _BYTES_IN_MB),
+        http=cast("HttpChoice", http),
         show_failures=show_failures,
     )
     chosen: list[Any] = []

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from parity_online import logs, predictions, v2
-from parity_online.problems import CLIENT_LEFT, Answer, as_problem, new_id, render
+from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
@@ -49,7 +49,9 @@ Protocol = Callable[[Call, bytes], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Route:
+class Route:
+    """Where an inference request goes."""
+
     model: ServedModel
     name: str
     protocol: Protocol
@@ -67,15 +69,21 @@ class FastPath:
     def __init__(self, app: App, models: Iterable[ServedModel], settings: ServerSettings) -> None:
         self._app = app
         self._settings = settings
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[str, Route] = {}
         self.is_draining = False
+        self.body_limit_bytes = settings.body_limit_bytes
         for model in models:
-            rows = _Route(model, "predictions", predictions.answer)
-            tensors = _Route(model, "v2", v2.answer)
+            rows = Route(model, "predictions", predictions.answer)
+            tensors = Route(model, "v2", v2.answer)
             self._routes.setdefault(f"/predictions/{model.name}", rows)
             self._routes[f"/predictions/{model.name}/{model.version}"] = rows
             self._routes.setdefault(f"/v2/models/{model.name}/infer", tensors)
             self._routes[f"/v2/models/{model.name}/versions/{model.version}/infer"] = tensors
+        self._raw_routes = {path.encode(): route for path, route in self._routes.items()}
+
+    def route(self, url: bytes) -> Route | None:
+        """The route of a raw URL that is exactly an inference path."""
+        return self._raw_routes.get(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -86,33 +94,52 @@ class FastPath:
                 return
         await self._app(scope, receive, send)
 
-    async def _serve(self, route: _Route, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
+    async def respond(self, route: Route, request: Request, body: bytes, started: float) -> Answer | None:
+        """The answer to a request whose headers and body have been read; None when the client has left.
+
+        Args:
+            route: where it goes.
+            request: what its headers told.
+            body: all of it.
+            started: when it began, on `time.perf_counter`.
+        """
         model = route.model
-        request = Request.of(receive)
         try:
-            read_headers(request, scope)
-            timeout_s = model.settings.timeout_s
-            if request.timeout_s is not None and request.timeout_s < timeout_s:
-                timeout_s = request.timeout_s
-            deadline = asyncio.get_running_loop().time() + timeout_s
-            body = await read_body(request, receive, self._settings.body_limit_bytes, timeout_s)
+            deadline = asyncio.get_running_loop().time() + self._timeout_s(route, request)
             answer = await route.protocol(Call(model, request, deadline, self._settings.show_failures), body)
-            model.metrics.answered(route.name, time.perf_counter() - started)
-            if self.is_draining:
-                answer.headers.append((b"connection", b"close"))
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():
                 raise
             model.metrics.failed(route.name, time.perf_counter() - started, CLIENT_LEFT, "client_left")
-            return
+            return None
         except Exception as exc:  # noqa: BLE001 - every request gets an answer
-            if not request.is_read:
-                await discard_body(receive, _DISCARD_FACTOR * self._settings.body_limit_bytes)
-            answer = self._refuse(route, request, exc, time.perf_counter() - started)
-        await send_answer(answer, receive, send)
+            return self._refuse(route, request, exc, time.perf_counter() - started)
+        model.metrics.answered(route.name, time.perf_counter() - started)
+        if self.is_draining:
+            answer.headers.append((b"connection", b"close"))
+        return answer
 
-    def _refuse(self, route: _Route, request: Request, error: Exception, seconds: float) -> Answer:
+    async def _serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        request = Request.of(receive)
+        try:
+            read_headers(request, scope["headers"])
+            timeout_s = self._timeout_s(route, request)
+            body = await read_body(request, receive, self.body_limit_bytes, timeout_s)
+        except ProblemError as exc:
+            if not request.is_read:
+                await discard_body(receive, _DISCARD_FACTOR * self.body_limit_bytes)
+            answer = self._refuse(route, request, exc, time.perf_counter() - started)
+        else:
+            answer = await self.respond(route, request, body, started)
+        if answer is not None:
+            await send_answer(answer, receive, send)
+
+    def _timeout_s(self, route: Route, request: Request) -> float:
+        most = route.model.settings.timeout_s
+        return most if request.timeout_s is None else min(most, request.timeout_s)
+
+    def _refuse(self, route: Route, request: Request, error: Exception, seconds: float) -> Answer:
         problem = as_problem(error)
         request_id = request.id if request.id is not None else new_id()
         route.model.metrics.failed(route.name, seconds, problem.status, problem.kind)

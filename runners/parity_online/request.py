@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,13 +48,13 @@ class Request:
         return cls(_disconnection(receive))
 
 
-def read_headers(request: Request, scope: Scope) -> None:
+def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Fill in what the headers tell.
 
     Raises:
         ProblemError: (415) the body is not JSON; (400) a header has a value that makes no sense.
     """
-    for name, value in scope["headers"]:
+    for name, value in headers:
         if name == b"content-type":
             if value != b"application/json":
                 _require_json(value)

@@ -31,6 +31,7 @@ from parity_online.app import build_app
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.metrics import Metrics
+from parity_online.protocol import FastProtocol, is_supported
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 
@@ -81,7 +82,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="none",
-                http="httptools",
+                http=FastProtocol if settings.http == "fast" and is_supported() else "httptools",
                 ws="none",
                 lifespan="off",
                 log_config=None,

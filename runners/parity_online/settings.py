@@ -13,6 +13,7 @@ from parity_online.batcher import BatchingPolicy
 from parity_online.slot import SlotChoice
 
 Gate = Literal["strict", "warn", "off"]
+HttpChoice = Literal["fast", "asgi"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,7 @@ class ServerSettings:
         port: port to bind; 0 takes a free one.
         drain_s: how long accepted requests may take to finish after SIGTERM.
         body_limit_bytes: largest request body; more is answered 413.
+        http: "fast" takes small inference requests before ASGI, "asgi" none.
         show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
             answer names only the stage and the id under which the log tells more.
 
@@ -97,11 +99,14 @@ class ServerSettings:
     port: int = 8000
     drain_s: float = 30.0
     body_limit_bytes: int = 64 * 1024 * 1024
+    http: HttpChoice = "fast"
     show_failures: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise _wrong("port", self.port, "0 to 65535; 0 takes a free one")
+        if self.http not in get_args(HttpChoice):
+            raise _wrong("http", self.http, f"one of {', '.join(get_args(HttpChoice))}")
         _require_seconds("drain_s", self.drain_s, least=0.0)
         if self.body_limit_bytes < 1:
             raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")

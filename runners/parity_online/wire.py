@@ -33,13 +33,14 @@ async def send_answer(answer: Answer, receive: Receive, send: Send) -> None:
     cycle: Any = getattr(receive, "__self__", None)
     if _is_known(cycle) and not cycle.flow.write_paused:
         if not cycle.disconnected:
-            _write(cycle, answer)
+            write_answer(cycle, answer)
         return
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": answer.body})
 
 
-def _write(cycle: Any, answer: Answer) -> None:
+def write_answer(cycle: Any, answer: Answer) -> None:
+    """Write a whole answer to the transport of a request cycle, and end the cycle."""
     parts = [_STATUS_LINES[answer.status]]
     for name, value in (*cycle.default_headers, *answer.headers):
         parts += (name, b": ", value, b"\r\n")

@@ -1,7 +1,9 @@
 """POST /predictions on a real server: rows in, answers out, and every way to send it wrong."""
 
 import http.client
+import json
 import re
+import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -204,6 +206,76 @@ def test_a_chunked_body_within_the_limit_is_read(probe: Probe):
         assert connection.getresponse().status == 200
     finally:
         connection.close()
+
+
+def test_a_large_body_within_the_limit_is_read(probe: Probe):
+    assert probe.ask(PATH, b'{"id": 5' + b" " * 500_000 + b"}")[2]["id"] == 5
+
+
+def test_a_body_that_comes_in_pieces_is_read(probe: Probe):
+    with raw(probe) as connection:
+        connection.sendall(post(b'{"id": 7}')[:-4])
+        assert probe.ask(PATH, {"id": 8})[0] == 200
+        connection.sendall(b": 7}")
+        assert answers(connection, 1) == [(200, {"id": 7, "y": 1.0, "rows": 1})]
+
+
+def test_pipelined_requests_are_answered_in_order(probe: Probe):
+    with raw(probe) as connection:
+        bodies = [b'{"id": %d}' % number for number in range(4)]
+        ready = b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n"
+        connection.sendall(b"".join([*map(post, bodies), ready, post(b"{"), post(b'{"id": 9}')]))
+        found = answers(connection, 7)
+    assert [status for status, _ in found] == [200, 200, 200, 200, 200, 400, 200]
+    assert [answer["id"] for _, answer in found[:4]] == [0, 1, 2, 3]
+    assert found[4][1] == {"ready": True}
+    assert found[6][1]["id"] == 9
+
+
+def test_the_client_may_ask_to_close(probe: Probe):
+    with raw(probe) as connection:
+        connection.sendall(post(b'{"id": 1}', "Connection: close\r\n"))
+        text = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert text.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in text
+
+
+def test_http_1_0_is_answered_and_closed(probe: Probe):
+    with raw(probe) as connection:
+        connection.sendall(post(b'{"id": 1}').replace(b"HTTP/1.1", b"HTTP/1.0"))
+        assert b"".join(iter(lambda: connection.recv(65536), b"")).endswith(b'"rows":1}')
+
+
+def test_expect_100_continue_is_honoured(probe: Probe):
+    with raw(probe) as connection:
+        connection.sendall(post(b"", "Expect: 100-continue\r\n").replace(b"Length: 0", b"Length: 9"))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100")
+        connection.sendall(b'{"id": 3}')
+        assert answers(connection, 1)[0][1]["id"] == 3
+
+
+def raw(probe: Probe) -> socket.socket:
+    host, _, port = urlsplit(probe.server.url).netloc.partition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def post(body: bytes, more: str = "") -> bytes:
+    return f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body
+
+
+def answers(connection: socket.socket, count: int) -> list[tuple[int, Any]]:
+    """So many JSON answers that come one after the other on a connection."""
+    file = connection.makefile("rb")
+    found: list[tuple[int, Any]] = []
+    for _ in range(count):
+        status = int(file.readline().split()[1])
+        length = 0
+        while line := file.readline().strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        found.append((status, json.loads(file.read(length))))
+    file.close()
+    return found
 
 
 def test_more_rows_than_the_queue_holds_is_413(probe: Probe):

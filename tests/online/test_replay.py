@@ -105,8 +105,8 @@ def test_the_runner_is_one():
     assert callable(runner.command)
 
 
-@pytest.mark.parametrize("slot", ["loop", "thread"])
-def test_many_clients_at_once_get_their_own_answers(slot: str):
+@pytest.mark.parametrize(("slot", "http"), [("loop", "fast"), ("thread", "fast"), ("thread", "asgi")])
+def test_many_clients_at_once_get_their_own_answers(slot: str, http: str):
     """Answers do not cross between clients, whichever rows shared their batch."""
     loaded = load_handler(LINEAR)
     batch: Batch = example_batch(loaded.inputs, 400)
@@ -121,7 +121,7 @@ def test_many_clients_at_once_get_their_own_answers(slot: str):
         assert {reply.status for reply in replies} == {200}
         return [decoder.decode_one(loads(reply.body)) for reply in replies]
 
-    with ServerProcess([LINEAR, "--slot", slot, "--max-batch", "7"]) as server:
+    with ServerProcess([LINEAR, "--slot", slot, "--http", http, "--max-batch", "7"]) as server:
         answers = asyncio.run(main(server.url))
     obtained = decoder.build(answers)
     assert compare(expected.to_table(), obtained.to_table()).verdict == "identical"

@@ -1,0 +1,165 @@
+"""Below ASGI: small inference requests go from uvicorn's parser to the queue without scope, cycle or task.
+
+Uvicorn's HTTP protocol stays in charge of the connection: parsing, keep-alive, pipelining, shutdown. For a
+POST to an inference route whose body is small and not chunked this subclass keeps the request to itself;
+anything else goes on to uvicorn and so to the ASGI app, which answers the same routes in the same way, only
+slower.
+
+The overridden methods are not public API: `is_supported` says whether this uvicorn has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from parity_online.fastpath import FastPath, Route
+from parity_online.problems import Answer, ProblemError
+from parity_online.request import Request, read_headers
+from parity_online.wire import write_answer
+
+logger = logging.getLogger(__name__)
+
+SMALL_BODY_BYTES = 65536
+"""Larger bodies need uvicorn's flow control."""
+
+_OVERRIDDEN = ("on_message_begin", "on_headers_complete", "on_body", "on_message_complete")
+_USED = ("on_response_complete", "on_url", "on_header", "shutdown", "connection_lost")
+
+
+def is_supported() -> bool:
+    """Whether uvicorn's protocol has the methods that this one builds on."""
+    return all(callable(getattr(HttpToolsProtocol, name, None)) for name in (*_OVERRIDDEN, *_USED))
+
+
+class _NoEvent:
+    def set(self) -> None:
+        """Nobody waits."""
+
+
+class _Exchange:
+    """What uvicorn and `write_answer` expect of a request cycle, for a request that never becomes ASGI."""
+
+    __slots__ = (
+        "body",
+        "default_headers",
+        "disconnected",
+        "keep_alive",
+        "message_event",
+        "more_body",
+        "on_response",
+        "request",
+        "response_complete",
+        "response_started",
+        "route",
+        "transport",
+    )
+
+    def __init__(self, protocol: FastProtocol, route: Route, request: Request, keep_alive: bool) -> None:
+        self.body = b""
+        self.default_headers = protocol.server_state.default_headers
+        self.disconnected = False
+        self.keep_alive = keep_alive
+        self.message_event = _NO_EVENT
+        self.more_body = True
+        self.on_response = protocol.on_response_complete
+        self.request = request
+        self.response_complete = False
+        self.response_started = False
+        self.route = route
+        self.transport = protocol.transport
+
+
+_NO_EVENT = _NoEvent()
+
+
+class FastProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol with a short cut, for `uvicorn.Config(http=...)` with a `FastPath` as the app."""
+
+    cycle: Any
+    scope: Any
+
+    def on_message_begin(self) -> None:
+        """A request begins; its scope is built later, if at all."""
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        self.scope = None
+
+    def on_headers_complete(self) -> None:
+        """Keep the request, or let uvicorn have it."""
+        exchange = self._exchange()
+        if exchange is not None:
+            self.cycle = exchange
+            return
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url = url
+        self.headers.extend(headers)
+        self.expect_100_continue = expects
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Collect the body."""
+        if type(self.cycle) is _Exchange:
+            self.cycle.body += body
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Answer the request."""
+        exchange = self.cycle
+        if type(exchange) is not _Exchange:
+            super().on_message_complete()
+            return
+        exchange.more_body = False
+        fast: FastPath = self.app  # pyright: ignore[reportAssignmentType] - `_exchange` has looked
+        _advance(exchange, fast.respond(exchange.route, exchange.request, exchange.body, time.perf_counter()))
+
+    def _exchange(self) -> _Exchange | None:
+        fast = self.app
+        if self.expect_100_continue or not isinstance(fast, FastPath):
+            return None
+        route = fast.route(self.url)
+        parser = self.parser
+        if route is None or parser is None or parser.get_method() != b"POST" or parser.should_upgrade():
+            return None
+        if self.cycle is not None and not self.cycle.response_complete:
+            return None  # pipelined: uvicorn knows how to queue it
+        request = Request(self.transport.is_closing)
+        try:
+            read_headers(request, self.headers)
+        except ProblemError:
+            return None
+        if request.length is None or request.length > min(SMALL_BODY_BYTES, fast.body_limit_bytes):
+            return None
+        request.is_read = True
+        keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
+        return _Exchange(self, route, request, keep_alive)
+
+
+def _advance(
+    exchange: _Exchange,
+    responding: Coroutine[Any, Any, Answer | None],
+    _waited: asyncio.Future[Any] | None = None,
+) -> None:
+    """Run the coroutine to its next future, or to its answer: what a task does, without being one."""
+    try:
+        waits_for = responding.send(None)
+    except StopIteration as stop:
+        answer: Answer | None = stop.value
+        if answer is not None and not exchange.transport.is_closing():
+            write_answer(exchange, answer)
+    except BaseException as exc:
+        logger.error("event=respond_failed", exc_info=exc)
+        exchange.transport.close()
+        raise
+    else:
+        waits_for._asyncio_future_blocking = False
+        waits_for.add_done_callback(partial(_advance, exchange, responding))
