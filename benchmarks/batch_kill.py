@@ -48,15 +48,15 @@ def run() -> dict[str, Any]:
 
 
 def _killed_after(command: list[str], seconds: float) -> bool:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        if process.wait(timeout=seconds) != 0:
-            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-        return False
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return True
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}\n{said}")
+    return False
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -12,13 +12,14 @@ import os
 import queue
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from parity.engine import Engine
-from parity.errors import ConfigError
+from parity.errors import ConfigError, did_you_mean, shown
 from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
@@ -65,6 +66,23 @@ class Settings:
             if value is not None and value < least:
                 raise ConfigError(f"{name} = {value} must be at least {least}")
 
+    def with_defaults(self, table: Mapping[str, Any]) -> Settings:
+        """The settings, with those of a handler.toml's `[batch]` table where none was given.
+
+        Raises:
+            ConfigError: a key is unknown (near names are given), or a value is no number in range.
+        """
+        known = ("batch_rows", "workers", "preprocess_workers")
+        found: dict[str, int] = {}
+        for key, value in table.items():
+            if key not in known:
+                raise ConfigError(f"handler.toml: [batch] has no setting {key!r}; {did_you_mean(key, known)}")
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ConfigError(f"handler.toml: [batch] {key} = {shown(value)} is not a whole number")
+            if getattr(self, key) is None:
+                found[key] = value
+        return replace(self, **cast("dict[str, Any]", found))
+
 
 def score(
     inputs: str | Path | Sequence[str | Path],
@@ -83,7 +101,7 @@ def score(
         output: a folder: a new or empty one, or one with this job's work.
         handler: a reference, a class or a loaded handler.
         columns: columns to pass through to the output.
-        settings: how to run; defaults when None.
+        settings: how to run; what is not set comes from handler.toml's `[batch]` table, then the defaults.
         app_dir: a folder to import a "package.module:Class" handler from.
         progress: show a progress line on standard error when that is a terminal.
 
@@ -95,8 +113,8 @@ def score(
         ParityError: the handler cannot be loaded, or wrote into its inputs.
     """
     started = time.perf_counter()
-    settings = settings if settings is not None else Settings()
     loaded = _loaded(handler, app_dir)
+    settings = (settings if settings is not None else Settings()).with_defaults(loaded.manifest.batch)
     profile = settings.profile if settings.profile is not None else loaded.profile()
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     plan = make_plan(paths, loaded, columns)

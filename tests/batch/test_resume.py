@@ -84,6 +84,35 @@ def test_a_damaged_part_or_record_is_made_anew(done: Path, damage: str) -> None:
     assert contents(done / "out") == expected
 
 
+def test_whatever_is_lost_or_cut_short_is_made_anew(done: Path) -> None:
+    """The manifest comes first, so a folder without it holds no more than the lock and temporary files."""
+    expected = contents(done / "out")
+    output, seen = done / "out", random.Random(3)
+    for _ in range(25):
+        for path in sorted(output.rglob("*")):
+            fate = seen.random()
+            if path.name == "_manifest.json" or path.is_dir():
+                continue
+            if fate < 0.3:
+                path.unlink()
+            elif fate < 0.5:
+                path.with_name(f".{path.name}.tmp").write_bytes(path.read_bytes()[: seen.randint(0, 99)])
+            elif fate < 0.6 and path.suffix == ".parquet":
+                path.write_bytes(path.read_bytes()[: seen.randint(0, 99)])
+        score(done / "in", output, ORDERS, columns=["id"])
+        assert contents(output) == expected
+
+
+@pytest.mark.parametrize("left", [(), (".parity.lock",), ("._manifest.json.tmp",), ("_units/",)])
+def test_a_folder_that_a_job_had_barely_begun_is_taken_over(tmp_path: Path, left: tuple[str, ...]) -> None:
+    write_orders(tmp_path / "in", (10,))
+    for name in left:
+        path = tmp_path / "out" / name
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.write_bytes(b"{")
+    assert score(tmp_path / "in", tmp_path / "out", ORDERS).rows == 10
+
+
 def test_a_finished_job_is_left_as_it_is(done: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (done / "out").rglob("*.*")}
     summary = score(done / "in", done / "out", ORDERS, columns=["id"])

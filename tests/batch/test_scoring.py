@@ -168,6 +168,30 @@ def test_the_part_says_who_made_it(tmp_path: Path) -> None:
     assert len(metadata[b"parity.fingerprint"]) == 64
 
 
+def test_the_handlers_own_settings_are_the_defaults(tmp_path: Path, handler: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    with (handler / "handler.toml").open("a") as file:
+        file.write("\n[batch]\nbatch_rows = 64\nworkers = 1\n")
+    score(tmp_path / "in", tmp_path / "out", handler)
+    score(tmp_path / "in", tmp_path / "other", handler, settings=Settings(batch_rows=3))
+    manifests = [json.loads((tmp_path / name / "_manifest.json").read_text()) for name in ("out", "other")]
+    assert [manifest["batch_rows"] for manifest in manifests] == [64, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("batch_row = 3", "did you mean 'batch_rows'"), ("workers = true", "True is not a whole number")],
+)
+def test_a_wrong_setting_of_the_handler_is_named(
+    tmp_path: Path, handler: Path, line: str, expected: str
+) -> None:
+    write_orders(tmp_path / "in", (10,))
+    with (handler / "handler.toml").open("a") as file:
+        file.write(f"\n[batch]\n{line}\n")
+    with pytest.raises(ConfigError, match=expected):
+        score(tmp_path / "in", tmp_path / "out", handler)
+
+
 @pytest.mark.parametrize("setting", ["batch_rows", "workers", "max_errors", "preprocess_workers"])
 def test_a_setting_out_of_range_is_refused(setting: str) -> None:
     with pytest.raises(ConfigError, match=setting):
