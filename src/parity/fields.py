@@ -356,7 +356,7 @@ class Image(Field):
         return {**super().metadata(), "parity.form": self.form}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Timestamp(Field):
     """A point in time.
 
@@ -404,7 +404,7 @@ class Date(Field):
         return np.dtype("datetime64[D]")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Decimal(Field):
     """An exact decimal number; a string or an integer in JSON, since a JSON float is not exact.
 
@@ -516,7 +516,8 @@ class List(Field):
         return pa.list_(self.of.to_arrow("item"))
 
     def describe(self) -> str:
-        return f"List of {self.of.describe()}{' or null' if self.nullable else ''}"
+        items = f"({self.of.describe()})" if self.of.nullable else self.of.describe()
+        return f"List of {items}{' or null' if self.nullable else ''}"
 
 
 def _check_non_finite(name: str, value: str) -> None:

@@ -229,8 +229,9 @@ class Column:
             if arrow.null_count:
                 row = int(np.flatnonzero(~self.valid)[0])
                 raise SchemaError(
-                    f"row {row} is null ({arrow.null_count} are) in a {self.field.describe()} column: numpy "
-                    "has no null; use .fill_null(value) for a stand-in, or .valid to tell the rows apart"
+                    f"row {row} is null (rows that are: {arrow.null_count}) in a column of "
+                    f"{self.field.describe()}: numpy has no null; use .fill_null(value) for a stand-in, or "
+                    ".valid to tell the rows apart"
                 )
             if field.row_shape is None:
                 raise SchemaError(f"rows of {self.field.describe()} differ in shape; use .arrays()")
