@@ -143,17 +143,20 @@ def check_words(path: Path, text: str) -> Iterator[Finding]:
 
 def command_tree() -> dict[str, object]:
     """The subcommands of `parity`, read from the command line itself."""
+    import typer
     import typer.main
 
     from parity.cli import app
 
-    def below(command: object) -> dict[str, object]:
-        commands: object = getattr(command, "commands", {})
-        if not isinstance(commands, dict):
+    def below(command: object, context: typer.Context) -> dict[str, object]:
+        names = getattr(command, "list_commands", None)
+        child_of = getattr(command, "get_command", None)
+        if names is None or child_of is None:
             return {}
-        return {str(name): below(child) for name, child in commands.items()}
+        return {str(name): below(child_of(context, name), context) for name in names(context)}
 
-    return below(typer.main.get_command(app))
+    root = typer.main.get_command(app)
+    return below(root, typer.Context(root))
 
 
 def tracked_texts() -> dict[Path, str | None]:
