@@ -135,7 +135,11 @@ def _tensor_hint(field: Tensor, whole: Any, kind: Any) -> str | None:
         if names != ["data", "shape"]:
             return "expected a list, or a struct of data and shape"
         data, shape = (plain_type(kind.field(at).type) for at in range(2))
-        if not is_list_like(data) or not is_list_like(shape) or not pa.types.is_integer(shape.value_type):
+        if (
+            not is_list_like(data)
+            or not is_list_like(shape)
+            or not pa.types.is_integer(plain_type(shape.value_type))
+        ):
             return "expected a struct of data (a list) and shape (a list of integers)"
         return _element_hint(field, plain_type(data.value_type))
     if not is_list_like(kind):

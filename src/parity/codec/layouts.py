@@ -60,8 +60,10 @@ def one_chunk(column: Any) -> Any:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.nulls(0, plain_type(column.type))
     try:
-        found: Any = pa.array([], type=column.type) if column.num_chunks == 0 else column.combine_chunks()
+        found: Any = column.combine_chunks()
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         found = pa.concat_arrays([plain(chunk) for chunk in column.chunks])
     if isinstance(found, pa.ChunkedArray):
