@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import random
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,3 @@ def test_a_fingerprint_is_the_same_twice_and_tells_profiles_apart():
         isinstance(key, str) and isinstance(value, str)
         for key, value in numerics.fingerprint(Profile()).items()
     )
-
-
-def test_no_thread_is_left_behind():
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("parity-")] == []

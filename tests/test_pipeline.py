@@ -48,7 +48,8 @@ def decoded(rows: list[Any]) -> Decoded:
 
 
 def parity_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("parity-")]
+    pools = ("parity-preprocess", "parity-inference", "parity-postprocess")
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(pools)]
 
 
 @pytest.mark.slow

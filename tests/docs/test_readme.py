@@ -93,7 +93,7 @@ def test_the_idea_of_the_readme_works_line_by_line(tmp_path: Path):
         ),
         tmp_path / "payments.parquet",
     )
-    verdicts: dict[str, list[str]] = {}
+    verdicts: dict[str, list[Any]] = {}
     for line in commands("README.md", "parity "):
         if line[1] == "serve":
             answer = ask(line, tmp_path, "/predictions/payments", rows)
