@@ -32,7 +32,7 @@ from parity.schema import (
     UInt8,
 )
 
-SCHEMA = Schema(x=Tensor("float32", (2,)), n=Int64(nullabell=True), s=String(default="d"))
+SCHEMA = Schema(x=Tensor("float32", (2,)), n=Int64(nullable=True), s=String(default="d"))
 X = {"name": "x", "datatype": "FP32", "shape": [2, 2], "data": [1, 2, 3, 4.5]}
 N = {"name": "n", "datatype": "INT64", "shape": [2], "data": [1, None]}
 
@@ -226,13 +226,13 @@ def test_tensors_of_different_shapes_cannot_share_a_request() -> None:
 
 
 def test_a_null_tensor_is_a_tensor_of_nulls() -> None:
-    schema = Schema(v=Tensor("float32", (2,), nullabell=True))
+    schema = Schema(v=Tensor("float32", (2,), nullable=True))
     batch = batch_of(schema, {"v": None}, {"v": [1, 2]})
     request = json.loads(oip.encode_request(batch))
     assert request["inputs"][0]["data"] == [[None, None], [1.0, 2.0]]
     decoded = oip.decode_request(schema, json.dumps(request).encode()).decoded
     assert decoded.batch["v"].null_count == 1
-    empty = batch_of(Schema(v=Tensor("float32", (None,), nullabell=True)), {"v": None}, {"v": []})
+    empty = batch_of(Schema(v=Tensor("float32", (None,), nullable=True)), {"v": None}, {"v": []})
     with pytest.raises(SchemaError, match="cannot tell a null tensor from an empty one"):
         oip.encode_request(empty)
 
