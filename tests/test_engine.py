@@ -223,6 +223,36 @@ def test_a_handler_that_writes_into_its_inputs_fails_loudly():
         run([1, 2], handler=Write)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.sort(),
+        lambda x: x.partition(1),
+        lambda x: x.fill(0),
+        lambda x: x.put([0], [1]),
+        lambda x: np.copyto(x, 0),
+        lambda x: np.multiply(x, 2, out=x),
+        lambda x: np.random.default_rng(0).shuffle(x),
+        lambda x: x.flat.__setitem__(0, 1),
+    ],
+)
+def test_every_way_of_writing_into_an_input_is_told_apart_from_a_failing_row(write: Callable[[Any], None]):
+    class Write(Double):
+        def preprocess(self, batch: Batch) -> Any:
+            write(batch["x"].numpy())
+
+    with pytest.raises(InputMutatedError, match="wrote into its inputs"):
+        run([2, 1, 3], handler=Write)
+
+
+def test_an_error_that_speaks_of_something_else_read_only_fails_the_row():
+    class Store(Double):
+        def preprocess(self, batch: Batch) -> Any:
+            raise ValueError("the output folder is read-only")
+
+    assert [error.type for error in run([1], handler=Store).errors] == ["ValueError"]
+
+
 def test_a_tensor_is_the_handlers_own_copy():
     class WriteTensor(Double):
         def preprocess(self, batch: Batch) -> Any:
@@ -335,6 +365,44 @@ def test_a_value_that_cannot_be_padded_says_so():
 
     result = run([1, 2], Profile(buckets=(4,)), Ragged)
     assert "first dimension must be the rows" in result.errors[0].message
+
+
+class Opaque(Double):
+    """Values that no bucket can be made of: an object of its own, and a list that is not one item a row."""
+
+    def preprocess(self, batch: Batch) -> Any:
+        x = batch["x"].numpy()
+        if (x == 66).any():
+            raise ValueError("66 in preprocess")
+        return Values(x) if batch["x"][0] % 2 else [x, x]
+
+    def inference(self, inputs: Any) -> Any:
+        x = inputs.x if isinstance(inputs, Values) else inputs[0]
+        if (x == 77).any():
+            raise RuntimeError("77 in inference")
+        return Values(x * 2)
+
+    def postprocess(self, outputs: Any, batch: Batch) -> Any:
+        return {"y": outputs.x}
+
+
+class Values:
+    """An array in disguise."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+@pytest.mark.parametrize("bad", [66, 77])
+@pytest.mark.parametrize("first", [1, 2])
+def test_without_buckets_a_failing_row_does_not_harm_neighbours_whose_values_cannot_be_padded(
+    bad: int, first: int
+):
+    result = run([first, 2, bad, 3, 4, 5], handler=Opaque)
+    assert answers(result) == {0: 2 * first, 1: 4, 3: 6, 4: 8, 5: 10}
+    assert [error.row for error in result.errors] == [2]
+    assert str(bad) in result.errors[0].message
+    assert result.buckets.tolist() == [5] * 5
 
 
 def test_the_fingerprint_tells_what_decides_the_bits():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 import time
 import traceback
@@ -35,6 +36,11 @@ from parity.result import Result, StageValues, empty_batch
 logger = logging.getLogger(__name__)
 
 _Rows = np.ndarray[Any, np.dtype[np.int64]]
+
+_READ_ONLY = re.compile(
+    r"(.*: )?(assignment destination|((output|sort|partition|underlying) )?array) is read-only"
+)
+"""What numpy says to who writes into a read-only array."""
 
 
 @dataclass
@@ -205,13 +211,22 @@ class Engine:
     def _infer(self, part: _Part, timings: dict[str, float]) -> None:
         if part.failure is not None:
             return
-        rows, bucket = part.batch.num_rows, part.shape_rows
         with self._stage(part, "inference", timings) as handler:
-            if bucket is None:
-                part.value = handler.inference(part.value)
-            else:
-                part.value = cut(handler.inference(pad(part.value, rows, bucket)), rows, bucket)
+            part.value = self._inferred(handler, part)
             part.stage_values["inference"] = part.value
+
+    def _inferred(self, handler: Handler, part: _Part) -> Any:
+        rows, bucket = part.batch.num_rows, part.shape_rows
+        if bucket is None:
+            return handler.inference(part.value)
+        try:
+            return cut(handler.inference(pad(part.value, rows, bucket)), rows, bucket)
+        except UnpaddableError:
+            if self.profile.buckets:
+                raise
+        # Without buckets only isolation pads, and a value that cannot be is no fault of these rows.
+        part.shape_rows = None
+        return handler.inference(part.value)
 
     def _postprocess(self, part: _Part, timings: dict[str, float]) -> Batch | None:
         outputs: Batch | None = None
@@ -370,8 +385,7 @@ def shown_text(exc: Exception) -> str:
 
 
 def _is_mutation(exc: Exception) -> bool:
-    text = str(exc) if isinstance(exc, ValueError) else ""
-    return "read-only" in text and ("destination" in text or "output" in text)
+    return isinstance(exc, ValueError) and _READ_ONLY.fullmatch(str(exc)) is not None
 
 
 def _inference_mode() -> contextlib.AbstractContextManager[Any]:
