@@ -81,6 +81,11 @@ def test_digests_change_with_code_and_with_artifacts_and_with_nothing_else(root:
     (root / "golden" / "case").mkdir(parents=True)
     (root / "golden" / "case" / "case.toml").write_text("x = 1")
     assert load_handler(root).digests == first
+    for name in ("_manifest.json", "_units/part-00000-u00000.json", "part-00000-u00000.parquet"):
+        path = root / "scored" / "today" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("what a batch job writes")
+    assert load_handler(root).digests == first
     (root / "artifacts" / "labels.json").write_text("[]")
     second = load_handler(root).digests
     assert second["source"] == first["source"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -222,15 +223,14 @@ class LoadedHandler:
         """SHA-256 of the source (code and schemas) and of the artifacts, by file content.
 
         "source" covers every .py file and handler.toml of the folder, "artifacts" every other file but
-        README, tests, goldens and caches. For a class without a folder, "source" covers the schemas only.
+        README, tests, goldens, caches and what batch jobs wrote there. For a class without a folder,
+        "source" covers the schemas only.
         """
         source, artifacts = hashlib.sha256(), hashlib.sha256()
         for schema in (self.inputs, self.outputs):
             source.update(schema.digest_text().encode())
-        for path in sorted(self.root.rglob("*")) if self.root is not None else ():
+        for path in sorted(_files_of(self.root)) if self.root is not None else ():
             relative = path.relative_to(self.root or path)
-            if not path.is_file() or _is_beside_the_point(relative):
-                continue
             target = source if path.suffix == ".py" or relative.name == "handler.toml" else artifacts
             content = path.read_bytes()
             target.update(f"{relative.as_posix()}\0{len(content)}\0".encode())
@@ -238,7 +238,21 @@ class LoadedHandler:
         return {"source": source.hexdigest(), "artifacts": artifacts.hexdigest()}
 
 
-def _is_beside_the_point(relative: Path) -> bool:
-    if any(part.startswith((".", "__pycache__")) for part in relative.parts):
-        return True
-    return relative.parts[0] in ("golden", "tests") or relative.suffix in (".md", ".pyc")
+def _files_of(root: Path) -> Iterator[Path]:
+    """The files of a handler's folder that have a say in its answers."""
+    for here, folders, names in os.walk(root):
+        if _BATCH_OUTPUT.issubset([*folders, *names]):
+            folders.clear()
+            continue
+        beside = ("golden", "tests") if Path(here) == root else ()
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN) and name not in beside]
+        for name in names:
+            path = Path(here, name)
+            if not name.startswith(_HIDDEN) and path.suffix not in (".md", ".pyc") and path.is_file():
+                yield path
+
+
+_HIDDEN = (".", "__pycache__")
+
+_BATCH_OUTPUT = {"_manifest.json", "_units"}
+"""What the output folder of a batch job holds from its first part on; its files come and go with the job."""

@@ -148,6 +148,17 @@ def test_a_changed_time_alone_is_a_change(done: Path) -> None:
         score(done / "in", done / "out", ORDERS, columns=["id"])
 
 
+def test_a_job_that_writes_beside_its_handler_is_the_same_job_when_it_is_started_again(
+    tmp_path: Path, handler: Path
+) -> None:
+    write_orders(tmp_path / "in", (300, 200))
+    score(tmp_path / "in", handler / "scored" / "first", handler)
+    (handler / "scored" / "first" / "_SUCCESS").unlink()
+    score(tmp_path / "in", handler / "scored" / "second", handler)
+    assert score(tmp_path / "in", handler / "scored" / "first", handler).resumed_parts == 2
+    assert (handler / "scored" / "first" / "_SUCCESS").exists()
+
+
 def test_a_changed_handler_is_refused(tmp_path: Path, handler: Path) -> None:
     write_orders(tmp_path / "in", (10,))
     score(tmp_path / "in", tmp_path / "out", handler)
