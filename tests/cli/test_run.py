@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Parity
+from tests.test_golden import write_handler
 
 ANSWERS = [{"y": 3.0}, {"y": 2.2}]
 
@@ -78,6 +79,20 @@ def test_answers_are_written_as_the_suffix_says(
         found = json.loads(text) if suffix == ".json" else lines(text)
         assert found[:2] == ANSWERS
         assert len(found) == 3
+
+
+def test_an_answer_that_json_refuses_is_one_in_parquet(parity: Parity, tmp_path: Path) -> None:
+    write_handler(tmp_path / "scale", returned='"y": np.where(outputs == 3, np.inf, outputs)')
+    rows = '[{"x": 1, "n": 1}, {"x": 1, "n": 2}, {"x": 1, "n": null}]'
+    refused = parity("run", "scale", "-", "-o", "answers.jsonl", input=rows)
+    assert "row 0 (failed): field 'y': Infinity" in refused.err
+    assert "2 of 3 rows have no answer" in refused.err
+    kept = parity("run", "scale", "-", "-o", "answers.parquet", input=rows)
+    assert kept.code == 2
+    assert kept.err.splitlines()[-1] == "1 of 3 rows have no answer"
+    assert pq.read_table(tmp_path / "answers.parquet").column("y").to_pylist() == [float("inf"), 4.0, None]
+    whole = parity("run", "scale", "-", "-o", "answers.parquet", "--limit", "2", input=rows)
+    assert (whole.code, whole.err) == (0, "")
 
 
 def test_json_is_one_object_with_everything(parity: Parity, scale: str, rows_file: Path) -> None:

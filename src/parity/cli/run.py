@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,13 +43,15 @@ def run(
     with Engine(loaded, loaded.profile(profile).with_settings(set_ or [])) as engine:
         pieces = [engine.run(piece) for piece in decoded.batch.split(_BATCH_ROWS)]
     result = merge(decoded, Result.concat(pieces, loaded.outputs))
-    failed: list[str] = []
-    answers: list[object] = []
-    for row, answer in enumerate(answers_of(result)):
-        if ERROR_COLUMN in answer:
-            error = answer[ERROR_COLUMN]
-            failed.append(f"row {row} ({error['kind']}): {error['message']}")
-        answers.append(answer)
+    # Parquet holds NaN and infinities, which JSON may refuse: only what is told as JSON fails for them.
+    as_text = as_json or output is None or output.suffix.lower() != ".parquet"
+    answers = list(answers_of(result)) if as_text else []
+    errors = (
+        _errors_in(answers)
+        if as_text
+        else [(error.row, error.kind, error.message) for error in result.errors]
+    )
+    failed = [f"row {row} ({kind}): {message}" for row, kind, message in errors]
     if output is not None:
         write_answers(result, output)
     elif not as_json:
@@ -70,3 +73,9 @@ def run(
     if failed:
         typer.echo(f"{len(failed)} of {result.num_rows} rows have no answer", err=True)
         raise typer.Exit(ParityError.exit_code)
+
+
+def _errors_in(answers: Sequence[Mapping[str, Any]]) -> list[tuple[int, str, str]]:
+    """Row, kind and message of the answers that are errors."""
+    found = [(row, answer.get(ERROR_COLUMN)) for row, answer in enumerate(answers)]
+    return [(row, error["kind"], error["message"]) for row, error in found if error is not None]
