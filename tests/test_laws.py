@@ -40,6 +40,8 @@ def try_laws(
         ("global_rng", "repeatable", 1),
         ("batch_mean", "batch-size", 2),
         ("drop_row", "batch-size", 2),
+        ("stale_buffer", "batch-size", 2),
+        ("kept_on_self", "batch-size", 2),
         ("nan_guard", "neighbours", 2),
         ("null_float", "neighbours", 2),
         ("sorted_output", "order", 2),
@@ -81,11 +83,22 @@ def test_natural_float_noise_is_called_by_its_name_and_size() -> None:
         assert 0 < outcome.worst_ulp <= 64
 
 
-def test_a_handler_that_writes_into_its_inputs_breaks_the_first_law_and_ends_the_trial() -> None:
-    outcomes = try_laws(load_handler(HANDLERS / "mutated"))
+@pytest.mark.parametrize("handler", ["mutated", "mutated_tensor"])
+def test_a_handler_that_writes_into_its_inputs_breaks_the_first_law_and_ends_the_trial(handler: str) -> None:
+    outcomes = try_laws(load_handler(HANDLERS / handler))
     assert [outcome.verdict for outcome in outcomes.values()] == ["broken", *["nothing"] * 4]
     assert "copy first" in outcomes["repeatable"].detail
     assert "not tried" in outcomes["order"].detail
+
+
+def test_a_handler_that_answers_no_row_has_obeyed_no_law() -> None:
+    class Never(Square):
+        def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+            raise RuntimeError("no model")
+
+    outcomes = try_laws(LoadedHandler.of(Never))
+    assert {outcome.verdict for outcome in outcomes.values()} == {"nothing"}
+    assert not any(outcomes.values())
 
 
 class Rounding:

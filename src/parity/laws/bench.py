@@ -18,6 +18,7 @@ from parity.batch import Batch
 from parity.codec import arrow
 from parity.compare import Comparison, Tolerances, compare
 from parity.engine import Engine
+from parity.errors import InputMutatedError
 from parity.examples import EDGE_KINDS, edge_batch, edge_row, example_batch
 from parity.golden import GoldenCase
 from parity.handler import LoadedHandler
@@ -96,8 +97,33 @@ class Bench:
         """The answers of a batch, asked at once."""
         return self.engine.run(batch).to_table()
 
+    def run_overlapped(self, positions: Sequence[int]) -> pa.Table:
+        """The answers of the rows at `positions`, each asked alone while all the others are under way.
+
+        A stage runs for every row before the next stage begins, which is what a pipeline comes to.
+        """
+        works = [self.engine.preprocess(self.batch([position])) for position in positions]
+        works = [self.engine.infer(work) for work in works]
+        return pa.concat_tables([self.engine.postprocess(work).to_table() for work in works])
+
+    def check_unwritten(self, positions: Sequence[int]) -> None:
+        """Raise InputMutatedError when asking the rows at `positions` changes them.
+
+        numpy guards the columns; torch.from_numpy and others write through its views all the same.
+        """
+        batch = self.batch(positions)
+        self.ask(batch)
+        compared = compare(self.batch(positions).to_table(), batch.to_table())
+        written = [column.name for column in compared.columns if column.verdict != "identical"]
+        if written:
+            raise InputMutatedError(
+                f"handler {self.loaded.name}: a stage wrote into input {written[0]!r} through a view that "
+                "is not guarded, such as torch.from_numpy's; copy first: batch['name'].torch(), which is a "
+                "copy, or .numpy().copy()"
+            )
+
     def batch(self, positions: Sequence[int]) -> Batch:
-        """The rows at `positions`, in that order."""
+        """The rows at `positions`, in that order, in memory of their own."""
         return self.pool.take(np.asarray(positions, np.int64))
 
     @cached_property

@@ -28,6 +28,7 @@ from parity.registry import Runner
 _Places = np.ndarray[Any, np.dtype[np.int64]]
 
 BATCH_SIZES = (1, 2, 3, 7, 16, 33)
+_OVERLAPPED_ROWS = 16
 _NEIGHBOURED_ROWS = 6
 _NEIGHBOURED_EDGES = 16
 _WIRE_NOISE = "other bits by another form, or in a runner's own batches"
@@ -59,7 +60,8 @@ class Repeatable:
     sentence = "the same batch gets the same answers again, also from a freshly loaded handler"
 
     def check(self, bench: Bench) -> LawOutcome:
-        """Ask all rows three times, then once of a second handler."""
+        """Ask all rows three times, then once of a second handler; the rows must stay as they are."""
+        bench.check_unwritten(bench.judged)
         first = bench.run(bench.judged)
 
         def again(positions: list[int]) -> Answers:
@@ -83,13 +85,19 @@ class Repeatable:
 
 
 class BatchSize:
-    """Rows asked in batches of other sizes."""
+    """Rows asked in batches of other sizes, and while other batches are under way."""
 
     name = "batch-size"
-    sentence = "the answer for a row does not depend on how many rows are asked at once"
+    sentence = (
+        "the answer for a row does not depend on how many rows are asked at once, or on batches under way"
+    )
 
     def check(self, bench: Bench) -> LawOutcome:
-        """Ask all rows in batches of 1, 2, 3, 7, 16 and 33, and all at once."""
+        """Ask all rows in batches of 1, 2, 3, 7, 16 and 33, and all at once; some with stages overlapped."""
+
+        def overlapped(positions: list[int]) -> Answers:
+            alone = pa.concat_tables([bench.run([position]) for position in positions])
+            return alone, bench.run_overlapped(positions)
 
         def trials() -> Iterator[Trial]:
             judged = bench.judged
@@ -98,6 +106,9 @@ class BatchSize:
                 obtained = pa.concat_tables([bench.run(piece) for piece in pieces])
                 fewest = fewest_in_company(bench, pieces, [list(range(len(piece))) for piece in pieces])
                 yield Trial(f"in batches of {size}", (bench.expected, obtained), fewest)
+            some = spread(judged, _OVERLAPPED_ROWS)
+            how = "one by one, and with the stages of {n} batches overlapped"
+            yield Trial(how, overlapped(some), fewest_of(bench, some, overlapped, how))
 
         return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
 

@@ -114,7 +114,8 @@ def summed(law: str, sentence: str, comparisons: Sequence[Comparison], noise: st
     differing = sum(len(comparison.differing_rows) for comparison in comparisons)
     distances = [item.worst_ulp for item in comparisons if item.worst_ulp is not None]
     worst = max(distances, default=None)
-    if pairs == 0 or all(comparison.verdict == "nothing" for comparison in comparisons):
+    answered = sum(item.rows - item.errors_expected for item in comparisons if item.verdict != "nothing")
+    if answered == 0:
         return LawOutcome(law, sentence, "nothing", pairs, detail="no answer was compared")
     if differing == 0:
         return LawOutcome(law, sentence, "holds", pairs, 0, f"{pairs} pairs bit-identical", worst)
