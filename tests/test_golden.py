@@ -143,7 +143,7 @@ def test_an_existing_case_is_not_overwritten(scale: LoadedHandler) -> None:
     assert (case.path / "case.toml").read_bytes() == before
 
 
-@pytest.mark.parametrize("value", ["true", "1", "TRUE"])
+@pytest.mark.parametrize("value", ["true", "1", "TRUE", "on", "woodpecker"])
 def test_nothing_is_written_in_ci(scale: LoadedHandler, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     case = record(scale, SOME, "first", reason="r")
     (proposal,) = propose(scale)
@@ -161,8 +161,9 @@ def test_nothing_is_written_in_ci(scale: LoadedHandler, monkeypatch: pytest.Monk
     assert sorted((path, path.stat().st_mtime_ns) for path in case.path.rglob("*")) == before
 
 
-def test_ci_set_to_false_is_no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "false")
+@pytest.mark.parametrize("value", ["", "0", "false", "False", "no", "off"])
+def test_ci_set_to_false_is_no_ci(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CI", value)
     assert not in_ci()
 
 
@@ -345,6 +346,19 @@ def test_what_the_stages_returned_is_kept_when_asked_for(scale: LoadedHandler) -
     with np.load(case.path / "stages.npz") as stages:
         assert set(stages) == {"rows.0", "preprocess.0.x", "preprocess.0.n", "inference.0"}
         assert stages["inference.0"].tolist()[0] == 3.0
+
+
+def test_an_update_keeps_the_stages_of_a_case_that_has_them_and_makes_none_for_others(tmp_path: Path) -> None:
+    folder = write_handler(tmp_path / "scale")
+    record(load_handler(folder), SOME, "first", reason="r", stages=True)
+    record(load_handler(folder), SOME, "second", reason="r")
+    changed = load_handler(write_handler(folder, factor=2.5))
+    first, second = propose(changed)
+    for proposal in (first, second):
+        accept(proposal, reason="a better factor")
+    with np.load(first.path / "stages.npz") as stages:
+        assert stages["inference.0"].tolist()[0] == 3.5
+    assert not (second.path / "stages.npz").exists()
 
 
 def test_a_reason_may_hold_any_character(scale: LoadedHandler) -> None:

@@ -18,7 +18,7 @@ from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances, compare
 from parity.engine import Engine
 from parity.errors import ConfigError, GoldenError
-from parity.golden.cases import GoldenCase, read_case, read_inputs, write_case
+from parity.golden.cases import STAGES, GoldenCase, read_case, read_inputs, write_case
 from parity.golden.meta import CaseMeta, profile_settings, today
 from parity.golden.places import case_folder, case_folders, find_cases, golden_folder, require_cases
 from parity.handler import LoadedHandler
@@ -59,6 +59,7 @@ class Proposal:
         comparison: the old answers against the new; None when the old ones cannot be read.
         why_not_compared: why there is no comparison.
         notes: what changed in the handler since the recording.
+        stages: what the stages returned, for a case that keeps it; else None.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Proposal:
     comparison: Comparison | None
     why_not_compared: str = ""
     notes: tuple[str, ...] = ()
+    stages: Mapping[str, Any] | None = None
 
     @property
     def moved(self) -> bool:
@@ -82,8 +84,8 @@ class Proposal:
 
 
 def in_ci() -> bool:
-    """Whether this is a CI run, by the variable CI."""
-    return os.environ.get("CI", "").strip().lower() in ("1", "true", "yes")
+    """Whether this is a CI run, by the variable CI: some services put their name in it."""
+    return os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def record(
@@ -220,7 +222,14 @@ def accept(proposal: Proposal, *, reason: str) -> None:
     _refuse_in_ci("update")
     _check_reason(reason)
     meta = replace(proposal.meta, reason=reason)
-    write_case(proposal.path, proposal.inputs, proposal.obtained, meta, replace_existing=True)
+    write_case(
+        proposal.path,
+        proposal.inputs,
+        proposal.obtained,
+        meta,
+        stages=proposal.stages,
+        replace_existing=True,
+    )
 
 
 def environment(engine: Engine) -> dict[str, str]:
@@ -232,8 +241,10 @@ def environment(engine: Engine) -> dict[str, str]:
 def _propose_one(engine: Engine, folder: Path) -> Proposal:
     loaded = engine.loaded
     case, why = _read_for_update(folder, loaded)
-    result = engine.run(arrow.decode_table(loaded.inputs, case.inputs).batch)
+    keeps_stages = (folder / STAGES).is_file()
+    result = engine.run(arrow.decode_table(loaded.inputs, case.inputs).batch, stages=keeps_stages)
     obtained = result.to_table()
+    stages = _stage_arrays(result) if keeps_stages else None
     comparison = None
     if not why:
         comparison = compare(
@@ -241,7 +252,7 @@ def _propose_one(engine: Engine, folder: Path) -> Proposal:
         )
     meta = _meta(engine, result, case.meta.reason)
     notes = tuple(case.notes(loaded))
-    return Proposal(folder.name, folder, case.inputs, obtained, meta, comparison, why, notes)
+    return Proposal(folder.name, folder, case.inputs, obtained, meta, comparison, why, notes, stages)
 
 
 def _read_for_update(folder: Path, loaded: LoadedHandler) -> tuple[GoldenCase, str]:
