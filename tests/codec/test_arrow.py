@@ -397,6 +397,14 @@ def test_chunks_with_different_dictionaries_are_one_column() -> None:
     assert values(String(), pa.chunked_array([], pa.dictionary(pa.int8(), pa.string()))) == []
 
 
+def test_lists_of_dictionaries_that_arrow_cannot_pick_from_are_read() -> None:
+    items = pa.DictionaryArray.from_arrays(pa.array([0, 0, 0], pa.int32()), pa.array([0.5], pa.float16()))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), items, mask=pa.array([True, False]))
+    assert values(List(Float16(), nullable=True), lists) == [None, [0.5, 0.5]]
+    fixed = pa.FixedSizeListArray.from_arrays(items, 1, mask=pa.array([True, False, False]))
+    assert values(Tensor("float16", (1,), nullable=True), fixed.slice(1)) == [[0.5], [0.5]]
+
+
 def test_errors_of_several_columns_are_merged_in_row_order() -> None:
     schema = Schema(a=Int8(), b=Int8())
     decoded = decode_table(schema, pa.table({"a": [1, 300, 3, 300], "b": [300, 300, 3, 4]}))

@@ -56,12 +56,19 @@ class Converted:
 
 
 def convert(field: Field, array: Any) -> Converted:
-    """An Arrow array whose type `parity.codec.kinds.kind_problems` found no fault with, in canonical form."""
+    """An Arrow array whose type `parity.codec.kinds.kind_problems` found no fault with, in canonical form.
+
+    Raises:
+        SchemaError: it is too large for one array, or in an encoding that this Arrow cannot undo.
+    """
     array = plain(array)
     if pa.types.is_null(array.type):
         found = Converted(build_array(field, [None] * len(array)), {})
     else:
-        found = _converter(field)(field, array)
+        try:
+            found = _converter(field)(field, array)
+        except pa.ArrowNotImplementedError as exc:
+            raise SchemaError(f"Arrow cannot read type {array.type}: {exc}; cast the column") from exc
     if not field.nullable and array.null_count:
         nothing = wrong_type(field, None)
         for row in np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)).tolist():

@@ -79,7 +79,21 @@ def is_list_like(kind: Any) -> bool:
 def peel(array: Any) -> tuple[Array, Any]:
     """The length of each list (0 where null), and the items of all lists, one after the other."""
     lengths = _pc.fill_null(_pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return lengths, array.flatten()
+    try:
+        return lengths, array.flatten()
+    except pa.ArrowNotImplementedError:  # some dictionaries cannot be picked from
+        return lengths, _with_plain_items(array).flatten()
+
+
+def _with_plain_items(array: Any) -> Any:
+    """The same lists, of the three usual layouts, with their items' encoding undone."""
+    items = plain(array.values)
+    if pa.types.is_fixed_size_list(array.type):
+        kind: Any = pa.list_(items.type, array.type.list_size)
+    else:
+        kind = pa.large_list(items.type) if pa.types.is_large_list(array.type) else pa.list_(items.type)
+    buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
+    return pa.Array.from_buffers(kind, len(array), buffers, offset=array.offset, children=[items])
 
 
 def present_mask(array: Any) -> Array | None:
