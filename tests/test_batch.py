@@ -102,11 +102,13 @@ def test_batches_are_equal_to_themselves_only() -> None:
     assert len({batch, numbers(1)}) == 2
 
 
+@pytest.mark.slow
 @given(batches(), st.integers(1, 3))
 def test_splitting_and_concatenating_give_the_batch_back(batch: Batch, rows: int) -> None:
     assert_same_bits(Batch.concat(batch.split(rows)), batch)
 
 
+@pytest.mark.slow
 @given(batches())
 def test_the_table_has_the_schemas_types_and_metadata(batch: Batch) -> None:
     table = batch.to_table()

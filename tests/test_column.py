@@ -241,6 +241,7 @@ def columns_of(batch: Batch) -> list[Column]:
     return list(batch.values())
 
 
+@pytest.mark.slow
 @given(batches(), st.data())
 def test_slicing_and_taking_agree_with_python_lists(batch: Batch, data: st.DataObject) -> None:
     rows = batch.num_rows
@@ -257,6 +258,7 @@ def test_slicing_and_taking_agree_with_python_lists(batch: Batch, data: st.DataO
             assert same(column[rows - 1], values[-1])
 
 
+@pytest.mark.slow
 @given(batches())
 def test_numpy_and_arrow_forms_agree(batch: Batch) -> None:
     for column in columns_of(batch):

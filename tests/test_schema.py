@@ -83,6 +83,7 @@ def test_numpy_dtypes_and_row_shapes() -> None:
     assert Tensor("int8", (None, 3)).row_shape is None
 
 
+@pytest.mark.slow
 @given(fields())
 def test_every_field_has_an_arrow_type_a_description_and_metadata(field: Field) -> None:
     assert isinstance(field.arrow_type, pa.DataType)

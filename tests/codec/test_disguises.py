@@ -23,6 +23,8 @@ from tests.strategies import batches
 pa: Any = pyarrow
 BATCHES = batches()
 
+pytestmark = pytest.mark.slow
+
 
 def disguised(array: Any, draw: Any) -> Any:
     """The same values, nulls included, in another layout."""

@@ -103,6 +103,7 @@ def test_answers_hold_no_strings_for_numbers_unless_declared() -> None:
     assert declared["anyOf"][1] == {"enum": ["NaN", "Infinity", "-Infinity"]}
 
 
+@pytest.mark.slow
 @given(batches())
 def test_every_row_that_is_written_validates(batch: Batch) -> None:
     described = input_schema(batch.schema)

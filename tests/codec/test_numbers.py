@@ -93,6 +93,7 @@ def test_the_shortest_digits_are_kind() -> None:
     assert shortest(np.array([[0.1], [-0.0]], BFLOAT16)).tolist() == [[0.1], [-0.0]]
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_an_integer_is_cast_only_where_it_stays_itself(data: st.DataObject) -> None:
     source = data.draw(st.sampled_from(ALL_INTS))
@@ -114,6 +115,7 @@ def test_an_integer_is_cast_only_where_it_stays_itself(data: st.DataObject) -> N
             assert np.isinf(closest) or Fraction(closest) != int(want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [*NARROW, np.dtype(np.float64)], ids=str)
 @given(values=st.lists(st.floats(), max_size=6))
 def test_a_float_is_cast_only_where_it_stays_itself(target: np.dtype, values: list[float]) -> None:

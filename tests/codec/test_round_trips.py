@@ -23,6 +23,8 @@ from tests.strategies import batches
 
 BATCHES = batches()
 
+pytestmark = pytest.mark.slow
+
 
 def assert_survives(decoded: Decoded, batch: Batch) -> None:
     assert decoded.errors == ()

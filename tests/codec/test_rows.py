@@ -104,6 +104,7 @@ def test_no_rows_make_an_empty_batch_of_the_schema() -> None:
     assert decoded.batch.to_table().schema == ROW.to_arrow()
 
 
+@pytest.mark.slow
 @given(batches(), st.data())
 def test_the_good_rows_are_what_they_would_be_alone(batch: Any, data: st.DataObject) -> None:
     texts = [dumps(row) for row in encode_rows(batch, non_finite="string") if not isinstance(row, RowError)]
