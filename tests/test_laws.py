@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parity import Batch, Engine, Float32, Handler, Profile, Result, Schema, Tensor, load_handler
+from parity import (
+    Batch,
+    Engine,
+    Float32,
+    Float64,
+    Handler,
+    Int64,
+    Profile,
+    Result,
+    Schema,
+    Tensor,
+    load_handler,
+)
 from parity.column import Column
 from parity.errors import ConfigError
 from parity.examples import example_batch
@@ -99,6 +111,23 @@ def test_a_handler_that_answers_no_row_has_obeyed_no_law() -> None:
     outcomes = try_laws(LoadedHandler.of(Never))
     assert {outcome.verdict for outcome in outcomes.values()} == {"nothing"}
     assert not any(outcomes.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [2, 10])
+def test_edge_rows_of_vast_answers_do_not_hide_what_happens_to_the_others(rows: int) -> None:
+    class Places(Handler):
+        inputs = Schema(**{name: Int64() for name in "abcde"})
+        outputs = Schema(y=Float64())
+
+        def postprocess(self, outputs: dict[str, np.ndarray], batch: Batch) -> dict[str, object]:
+            total = sum(values.astype(np.float64) for values in outputs.values())
+            return {"y": total + 0.5 * np.arange(len(batch))}
+
+    with Engine(Places) as engine:
+        outcomes = check_laws(engine, example_batch(Places.inputs, rows))
+    broken = {outcome.law for outcome in outcomes if outcome.verdict == "broken"}
+    assert broken == {"batch-size", "neighbours", "order"}
 
 
 class Rounding:

@@ -79,7 +79,7 @@ class Repeatable:
             ):
                 for _ in range(2 if ask is again else 1):
                     fewest = fewest_of(bench, bench.judged, ask, how)
-                    yield Trial(how, (first, ask(bench.judged)[1]), fewest)
+                    yield Trial(how, bench.judged, (first, ask(bench.judged)[1]), fewest)
 
         return judge(self.name, self.sentence, bench, trials(), "not repeatable to the bit")
 
@@ -105,10 +105,10 @@ class BatchSize:
                 pieces = [judged[start : start + size] for start in range(0, len(judged), size)]
                 obtained = pa.concat_tables([bench.run(piece) for piece in pieces])
                 fewest = fewest_in_company(bench, pieces, [list(range(len(piece))) for piece in pieces])
-                yield Trial(f"in batches of {size}", (bench.expected, obtained), fewest)
+                yield Trial(f"in batches of {size}", judged, (bench.expected, obtained), fewest)
             some = spread(judged, _OVERLAPPED_ROWS)
             how = "one by one, and with the stages of {n} batches overlapped"
-            yield Trial(how, overlapped(some), fewest_of(bench, some, overlapped, how))
+            yield Trial(how, some, overlapped(some), fewest_of(bench, some, overlapped, how))
 
         return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
 
@@ -125,7 +125,8 @@ class Neighbours:
         def trials() -> Iterator[Trial]:
             golden = bench.golden
             edges = spread(bench.judged[len(golden) :], _NEIGHBOURED_EDGES)
-            expected = _at(bench.expected, np.asarray([*golden, *edges], np.int64))
+            asked = [*golden, *edges]
+            expected = _at(bench.expected, np.asarray(asked, np.int64))
             starts = range(0, len(golden), _NEIGHBOURED_ROWS)
             chunks = [golden[start : start + _NEIGHBOURED_ROWS] for start in starts]
             chunks += [[edge] for edge in edges]
@@ -135,7 +136,7 @@ class Neighbours:
                 places = [list(range(1, len(batch) - 1)) for batch in batches]
                 fewest = fewest_in_company(bench, batches, places)
                 how = f"beside {bench.labels[hostile]}"
-                yield Trial(how, (expected, pa.concat_tables(obtained)), fewest)
+                yield Trial(how, asked, (expected, pa.concat_tables(obtained)), fewest)
 
         return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
 
@@ -167,12 +168,12 @@ class Order:
                     return permuted(permute, positions)
 
                 fewest = fewest_of(bench, bench.judged, ask, how)
-                yield Trial(how, (straight, ask(bench.judged)[1]), fewest)
+                yield Trial(how, bench.judged, (straight, ask(bench.judged)[1]), fewest)
             for position in bench.golden[:3]:
                 for size in (2, 16, 33):
                     batch = [position] * size
                     how = "in the first place, and in another one, of {n} copies"
-                    yield Trial(how, copies(batch), fewest_of(bench, batch, copies, how))
+                    yield Trial(how, batch, copies(batch), fewest_of(bench, batch, copies, how))
 
         return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
 
@@ -196,7 +197,7 @@ class WireForm:
                     sent = send(bench.batch(positions))
                     return bench.run(positions), bench.engine.score(sent).to_table()
 
-                yield Trial(how, (straight, ask(carried)[1]), fewest_of(bench, carried, ask, how))
+                yield Trial(how, carried, (straight, ask(carried)[1]), fewest_of(bench, carried, ask, how))
             yield from runner_trials(bench, carried)
 
         return judge(self.name, self.sentence, bench, trials(), _WIRE_NOISE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parity.compare import Comparison
@@ -14,9 +14,10 @@ _TRIED_ROWS = 8
 
 @dataclass(frozen=True)
 class Trial:
-    """One pair of ways to ask rows, and how to find the fewest that differ."""
+    """One pair of ways to ask the rows at some positions, and how to find the fewest that differ."""
 
     how: str
+    positions: Sequence[int]
     answers: Answers
     fewest: Callable[[Comparison], Counterexample | None]
 
@@ -25,7 +26,7 @@ def judge(name: str, sentence: str, bench: Bench, trials: Iterator[Trial], noise
     """Compare trial after trial; the first divergent one ends it, shrunk to the fewest rows."""
     done: list[Comparison] = []
     for trial in trials:
-        comparison = bench.compare(*trial.answers)
+        comparison = bench.compare(trial.positions, trial.answers)
         if comparison.verdict != "divergent":
             done.append(comparison)
             continue

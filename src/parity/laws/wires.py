@@ -39,7 +39,7 @@ def runner_trials(bench: Bench, carried: list[int]) -> Iterator[Trial]:
                 example = bench.counterexample(carried, comparison, how)
                 return None if example is None else example.only_row()
 
-            yield Trial(how, answers, fewest)
+            yield Trial(how, carried, answers, fewest)
 
 
 def _by_json_rows(batch: Batch) -> Decoded:
