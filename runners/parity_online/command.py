@@ -20,7 +20,7 @@ _BYTES_IN_MB = 1024 * 1024
 def serve(
     handlers: Annotated[
         list[str],
-        typer.Argument(metavar="HANDLER...", help="Handlers: a folder, file.py:Class or module:Class."),
+        typer.Argument(metavar="HANDLER", help="Handlers: a folder, file.py:Class or module:Class."),
     ],
     host: Annotated[
         str, typer.Option(help="Address to bind; 0.0.0.0 opens it to the network.")

@@ -41,6 +41,8 @@ from parity_online.slot import (
 logger = logging.getLogger(__name__)
 
 _SLOW_BATCHES_ALLOWED = 3
+_TIMER_SLACK_S = 0.0015
+"""Libuv's timers count whole milliseconds from a cached clock, and so are up to one and a half late."""
 
 State = Literal["loading", "ready", "refused", "failed", "draining"]
 
@@ -166,7 +168,13 @@ class ServedModel:
         else:
             self._slot = thread
         self.slot_kind = self._slot.kind
-        self._driver = Driver(self.settings.policy(), self._run_batch, loop=loop, observer=self.metrics)
+        self._driver = Driver(
+            self.settings.policy(),
+            self._run_batch,
+            loop=loop,
+            observer=self.metrics,
+            timer_slack_s=_TIMER_SLACK_S,
+        )
         logger.info(
             "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",
             logs.text(self.name),

@@ -16,8 +16,12 @@ T = TypeVar("T")
 SlotKind = Literal["thread", "loop"]
 SlotChoice = Literal["auto", "thread", "loop"]
 
-LOOP_BATCH_LIMIT_S = 0.001
-"""Below this time a batch is run on the loop: handing it to a thread and back costs about as much."""
+LOOP_BATCH_LIMIT_S = 0.00025
+"""Below this time a full batch is run on the loop: handing it to a thread and back costs about as much.
+
+Measured with a small network (0.6 ms for 32 rows) at concurrency 32 on two busy cores: on a thread 1.3 times
+the requests per second, since torch lets the loop go on meanwhile; alone, 0.1 ms more a request.
+"""
 
 LOOP_BATCH_TOLERATED_S = 0.02
 """A model whose batches take longer than this on the loop, a few times, is moved to a thread after all."""

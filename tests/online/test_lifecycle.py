@@ -1,6 +1,7 @@
 """Start, readiness, drain and exit of a real server process."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 import shutil
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -89,14 +91,12 @@ def test_sigterm_is_not_ready_at_once_and_finishes_what_waits(tmp_path: Path):
         until(lambda: probe.metric("parity_batch_rows_count") == 1)
         accepted += [pool.submit(probe.ask, "/predictions/probe", {"id": n, "x": n}) for n in range(1, 6)]
         until(lambda: probe.metric("parity_queue_rows") == 5)
-        kept = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=30)
-        with kept:
-            kept.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert kept.recv(65536).startswith(b"HTTP/1.1 200")
+        kept = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=30)
+        with contextlib.closing(kept):
+            assert readiness(kept) == 200
             server.signal()
             until(lambda: "event=draining" in server.log())
-            kept.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert kept.recv(65536).startswith(b"HTTP/1.1 503")
+            assert readiness(kept) == 503
         gate.touch()
         answers = [future.result() for future in accepted]
         assert [(answer[0], answer[2]["y"]) for answer in answers] == [(200, 2.0 * n + 1) for n in range(6)]
