@@ -141,6 +141,8 @@ class _Number(Field):
         for bound in (self.ge, self.le):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
                 raise SchemaError(f"{self.type_name}: range bound {shown(bound)} is not a number")
+            if bound is not None and not math.isfinite(bound):
+                raise SchemaError(f"{self.type_name}: range bound {bound} is not finite; leave it out")
         if self.ge is not None and self.le is not None and self.ge > self.le:
             raise SchemaError(f"{self.type_name}: the range {self.ge} to {self.le} is empty")
 
@@ -179,6 +181,9 @@ class Integer(_Number):
         super().__post_init__()
         if self.choices is not None:
             object.__setattr__(self, "choices", tuple(self.choices))
+            wrong = [choice for choice in self.choices if isinstance(choice, bool) or type(choice) is not int]
+            if wrong:
+                raise SchemaError(f"{self.type_name}: choice {shown(wrong[0])} is not an integer")
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -296,6 +301,10 @@ class String(Field):
 
     def __post_init__(self) -> None:
         if self.choices is not None:
+            if isinstance(self.choices, str):
+                raise SchemaError(
+                    f"String: choices {shown(self.choices)} is one string; write a tuple of them"
+                )
             object.__setattr__(self, "choices", tuple(self.choices))
 
     @property
@@ -450,7 +459,7 @@ class Tensor(Field):
         dtype_of(self.dtype)
         _check_non_finite("Tensor", self.non_finite)
         for size in self.shape:
-            if size is not None and (isinstance(size, bool) or size < 0):
+            if size is not None and (type(size) is not int or size < 0):
                 raise SchemaError(f"Tensor: dimension {shown(size)} is neither a size nor None")
         if not self.shape:
             raise SchemaError("Tensor: shape () is a scalar; use Float32, Int64, ... instead")

@@ -447,6 +447,8 @@ def test_the_tensor_struct_is_checked_row_by_row() -> None:
     assert values(field, pa.array(rows[:1], loose)) == [[[1, 2]]]
     odd = [{"data": [1], "shape": [1]}, {"data": None, "shape": [1, 1]}, {"data": [1], "shape": [1, None]}]
     assert sorted(faults(field, pa.array([*odd, {"data": [1], "shape": None}], loose))) == [0, 1, 2, 3]
+    wide = pa.array([{"data": [], "shape": [2**40, 0]}], loose)
+    assert list(faults(field, wide)) == [0]
     wraps = pa.array([{"data": [], "shape": [2**16] * 4}], Tensor("int8", (None,) * 4).arrow_type)
     assert list(faults(Tensor("int8", (None,) * 4), wraps)) == [0]
 

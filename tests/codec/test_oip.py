@@ -186,6 +186,20 @@ def test_unknown_outputs_are_refused_early_and_late() -> None:
         oip.encode_response(batch_of(outputs, {"label": 1}), "m", outputs=["labell"])
 
 
+def test_rows_that_cost_nothing_to_send_are_limited() -> None:
+    schema = Schema(v=Tensor("float32", (None, None)))
+    for shape, text in [
+        ([10**9, 0, 1], "rows without an element; at most 65536"),
+        ([1, 0, 2**31], "a dimension is at most 2147483647"),
+        ([2**40, 0, 0], "a dimension is at most 2147483647"),
+    ]:
+        tensor = {"name": "v", "datatype": "FP32", "shape": shape, "data": []}
+        assert text in refusal(tensor, schema=schema)
+    tensor = {"name": "v", "datatype": "FP32", "shape": [3, 0, 5], "data": []}
+    arrays = decode(tensor, schema=schema).decoded.batch["v"].arrays()
+    assert [array.shape for array in arrays if array is not None] == [(0, 5)] * 3
+
+
 def test_no_rows_are_a_request_too() -> None:
     decoded = decode({**X, "shape": [0, 2], "data": []}, {**N, "shape": [0], "data": []}).decoded
     assert decoded.batch.num_rows == 0

@@ -77,7 +77,12 @@ def _from_struct(field: Tensor, array: Any, faults: Faults) -> tuple[Array, Any,
     starts = (np.cumsum(counts) - counts)[usable]
     dims[usable] = numbers(sizes).astype(np.int64)[starts[:, None] + np.arange(ndim)]
     # In floats a product too great for int64 is merely great; in integers it would wrap to a small one.
-    bad = ~usable | (dims < 0).any(axis=1) | (np.prod(dims.astype(np.float64), axis=1) != lengths)
+    bad = (
+        ~usable
+        | (dims < 0).any(axis=1)
+        | (dims >= 2**31).any(axis=1)
+        | (np.prod(dims.astype(np.float64), axis=1) != lengths)
+    )
     valid = present_mask(array)
     for row in np.flatnonzero(bad if valid is None else bad & valid).tolist():
         what = f"{lengths[row]} elements do not make shape {dims[row].tolist()}"

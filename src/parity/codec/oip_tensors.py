@@ -19,6 +19,9 @@ from parity.errors import MalformedError, SchemaError
 from parity.schema import Field, Image, List, Schema, Struct, Tensor
 
 _DATATYPES = {"bool": "BOOL", "float16": "FP16", "bfloat16": "BF16", "float32": "FP32", "float64": "FP64"}
+_MOST_OF_A_DIMENSION = 2**31 - 1
+_MOST_EMPTY_ROWS = 65_536
+"""Rows that cost the sender nothing still cost the reader; this many may come in a request of a few bytes."""
 
 
 def describe(schema: Schema) -> list[dict[str, Any]]:
@@ -92,6 +95,10 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str) -> S
     ):
         raise MalformedError(f"{role} {name!r} has shape {brief(shape)}; expected a list of sizes")
     sizes = cast("list[int]", shape)
+    if max(sizes, default=0) > _MOST_OF_A_DIMENSION:
+        raise MalformedError(
+            f"{role} {name!r} has shape {sizes}; a dimension is at most {_MOST_OF_A_DIMENSION}"
+        )
     dims = _dims(field)
     if not sizes or not _fits(sizes[1:], dims):
         raise MalformedError(
@@ -115,6 +122,10 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str) -> S
     if len(elements) != wanted:
         raise MalformedError(
             f"{role} {name!r} has {len(elements)} elements in 'data', but its shape {sizes} needs {wanted}"
+        )
+    if not wanted and sizes[0] > _MOST_EMPTY_ROWS:
+        raise MalformedError(
+            f"{role} {name!r} has {sizes[0]} rows without an element; at most {_MOST_EMPTY_ROWS} are taken"
         )
     return SentTensor(sizes[0], tuple(sizes[1:]) if dims else (), elements)
 
