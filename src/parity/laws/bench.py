@@ -147,14 +147,14 @@ class Bench:
         """The answers of the rows at `positions` asked in two ways.
 
         At the scale of the golden rows' answers, unless only edge rows fail at it: theirs may be many orders
-        of magnitude larger, and are judged at the scale of all reference answers.
+        of magnitude larger, and are judged at the scale of their own.
         """
         golden = self.expected.slice(0, len(self.golden))
         found = compare(*answers, self.tolerances, scale_from=golden)
         golden_fails = any(positions[row] < len(self.golden) for row in found.failing_rows)
         if golden_fails or found.verdict != "divergent":
             return found
-        return compare(*answers, self.tolerances, scale_from=self.expected)
+        return compare(*answers, self.tolerances, scale_from=self.expected.slice(len(self.golden)))
 
     def smallest(
         self, positions: Sequence[int], ask: Callable[[list[int]], Answers], how: str
