@@ -43,7 +43,7 @@ def apply(profile: Profile) -> None:
         return
     torch.manual_seed(profile.seed)
     apply_to_thread(profile)
-    # The same flags as use_deterministic_algorithms(..., warn_only=True), which would import the compiler too.
+    # The flags of use_deterministic_algorithms(..., warn_only=True), which would import the compiler too.
     torch.set_deterministic_debug_mode("warn" if profile.deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.set_float32_matmul_precision("high" if profile.tf32 else "highest")
