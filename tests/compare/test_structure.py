@@ -167,6 +167,18 @@ def test_an_unknown_or_float_key_is_refused(key: str):
         compare(table, table, key=key)
 
 
+def test_answers_that_are_all_ignored_are_not_compared_by_the_absence_of_errors():
+    errors = pa.array([None, None], pa.struct([("kind", pa.string())]))
+    expected = pa.table({"x": [1.0, 2.0], "y": [1, 2], "_error": errors})
+    obtained = pa.table({"x": [3.0, 4.0], "y": [1, 2], "_error": errors})
+    ignored = {"kind": "ignore", "reason": "the time of day"}
+    assert compare(expected, obtained, Tolerances.from_mapping({"x": ignored})).verdict == "identical"
+    assert (
+        compare(expected, obtained, Tolerances.from_mapping({"x": ignored, "y": ignored})).verdict
+        == "nothing"
+    )
+
+
 def test_nothing_compared_is_not_agreement():
     empty = pa.table({"x": pa.array([], pa.int64())})
     found = compare(empty, empty)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parity.compare.rules import Rule
+from parity.compare.tolerances import ERROR_COLUMN
 from parity.errors import did_you_mean
 
 Verdict = Literal["identical", "within", "divergent", "nothing"]
@@ -183,13 +184,17 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Divergent when a finding or column fails; nothing when no row or no column was compared."""
+        """Divergent when a finding or column fails; nothing when no row or no column was compared.
+
+        That no row failed is no comparison where every column of answers is ignored.
+        """
         if any(finding.fails for finding in self.findings):
             return "divergent"
         verdicts = {column.verdict for column in self.columns}
         if "divergent" in verdicts:
             return "divergent"
-        if self.rows == 0 or not verdicts - {"ignored"}:
+        values = {column.verdict for column in self.columns if column.name != ERROR_COLUMN} or verdicts
+        if self.rows == 0 or not values - {"ignored"}:
             return "nothing"
         return "within" if "within" in verdicts else "identical"
 
