@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from parity import Context, Profile, load_handler
-from parity.errors import ConfigError
+from parity.errors import ConfigError, SchemaError
 
 HANDLER = """
 from parity import Handler, Int64, Schema
@@ -92,3 +92,9 @@ def test_digests_change_with_code_and_with_artifacts_and_with_nothing_else(root:
     assert second["artifacts"] != first["artifacts"]
     (root / "more.py").write_text("")
     assert load_handler(root).digests["source"] != first["source"]
+
+
+def test_a_default_that_does_not_fit_fails_when_the_handler_is_loaded(root: Path):
+    (root / "handler.py").write_text(HANDLER.replace("Schema(x=Int64())", "Schema(x=Int64(default='3'))", 1))
+    with pytest.raises(SchemaError, match="the default of field 'x'"):
+        load_handler(root)

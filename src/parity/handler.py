@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from parity.batch import Batch
+from parity.codec.rows import RowDecoder
 from parity.errors import ConfigError, did_you_mean
 from parity.manifest import Manifest
 from parity.profile import Profile
@@ -186,6 +187,7 @@ class LoadedHandler:
                     f"handler class {self.cls.__name__} has no schema {name!r}; "
                     f"write {name} = Schema(...) in it"
                 )
+        RowDecoder(self.inputs)  # a default that does not fit its field fails here, not with the first row
 
     @classmethod
     def of(cls, handler: type[Handler]) -> LoadedHandler:
