@@ -46,6 +46,7 @@ _LONG_ITEMS = 40
 _LONG_TEXT = 300
 _TICKS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _NO_EDGE: Final = object()
+_EXACT_IN_FLOAT64 = 2**53
 
 
 def example_batch(schema: Schema, rows: int, seed: int = 0) -> Batch:
@@ -65,8 +66,8 @@ def edge_batch(schema: Schema, seed: int = 0, *, overflow: bool = True) -> Batch
     Args:
         schema: what the rows must fit.
         seed: of the ordinary values.
-        overflow: take unbounded floats to the largest of their dtype too. Sums of such values overflow, so
-            that even a good model's answers to them may depend on the order of additions.
+        overflow: take unbounded floats and 64-bit integers to their limits too. Sums of such values overflow
+            or cancel, so that even a good model's answers to them may depend on the order of additions.
     """
     return _batch(schema, list(_edge_rows(schema, seed, overflow)))
 
@@ -197,10 +198,13 @@ def _edge_value(field: Field, kind: EdgeKind, overflow: bool) -> Any:
 
 def _can_overflow(field: Field) -> bool:
     match field:
+        case Integer():
+            low, high = field.limits
+            return max(-low, high) > _EXACT_IN_FLOAT64
         case Floating():
             return field.ge is None or field.le is None
         case Tensor():
-            return field.numpy_dtype == BFLOAT16 or field.numpy_dtype.kind == "f"
+            return field.numpy_dtype.kind not in "iub" or field.numpy_dtype.itemsize == 8
         case List():
             return _can_overflow(field.of)
         case Struct():
