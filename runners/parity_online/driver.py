@@ -65,8 +65,6 @@ class Driver(Generic[Item, Answer]):
         loop: the loop that everything happens on.
         clock: seconds, monotonic, at the rate of the loop's own clock; the loop's clock when None.
         observer: hears of batches, expiries and cancellations.
-        timer_slack_s: how late the loop's timers may be. So much before a moment the driver stops sleeping
-            and looks again on every turn of the loop; 0 for a loop with exact timers.
     """
 
     def __init__(
@@ -77,14 +75,12 @@ class Driver(Generic[Item, Answer]):
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], float] | None = None,
         observer: Observer | None = None,
-        timer_slack_s: float = 0.0,
     ) -> None:
         self.policy = policy
         self._run_batch = run_batch
         self._loop = loop
         self._clock = clock or loop.time
         self._observer = observer
-        self._timer_slack_s = timer_slack_s
         self._batcher: Batcher[_Waiter[Item, Answer]] = Batcher(policy, _nobody_waits)
         self._running: tuple[Ticket[_Waiter[Item, Answer]], ...] = ()
         self._started_at = 0.0
@@ -249,12 +245,8 @@ class Driver(Generic[Item, Answer]):
             return
         if self._timer is not None:
             self._timer.cancel()
-        if 0.0 < wake_at - now <= self._timer_slack_s:
-            self._timer = None
-            self._pump_soon()
-            return
         self._timer_at = wake_at
-        self._timer = self._loop.call_later(max(0.0, wake_at - now - self._timer_slack_s), self._on_timer)
+        self._timer = self._loop.call_later(max(0.0, wake_at - now), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -35,7 +35,7 @@ class Call:
     Attributes:
         model: the model asked for.
         request: what the headers told.
-        deadline: on the loop's clock.
+        deadline: on `time.monotonic`.
         show_failures: see `ServerSettings`.
     """
 
@@ -105,7 +105,7 @@ class FastPath:
         """
         model = route.model
         try:
-            deadline = asyncio.get_running_loop().time() + self._timeout_s(route, request)
+            deadline = time.monotonic() + self._timeout_s(route, request)
             answer = await route.protocol(Call(model, request, deadline, self._settings.show_failures), body)
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():

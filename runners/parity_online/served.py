@@ -41,8 +41,6 @@ from parity_online.slot import (
 logger = logging.getLogger(__name__)
 
 _SLOW_BATCHES_ALLOWED = 3
-_TIMER_SLACK_S = 0.0015
-"""Libuv's timers count whole milliseconds from a cached clock, and so are up to one and a half late."""
 
 State = Literal["loading", "ready", "refused", "failed", "draining"]
 
@@ -172,8 +170,8 @@ class ServedModel:
             self.settings.policy(),
             self._run_batch,
             loop=loop,
+            clock=time.monotonic,  # uvloop's own is cached and counts whole milliseconds
             observer=self.metrics,
-            timer_slack_s=_TIMER_SLACK_S,
         )
         logger.info(
             "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",

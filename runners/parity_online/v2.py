@@ -7,7 +7,7 @@ time in microseconds, as Triton has it; the sooner of it and `X-Request-Timeout`
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -93,4 +93,4 @@ def _deadline(call: Call, timeout_us: object) -> float:
         )
     if timeout_us == 0:  # Triton's "no timeout of my own"
         return call.deadline
-    return min(call.deadline, asyncio.get_running_loop().time() + timeout_us / 1_000_000)
+    return min(call.deadline, time.monotonic() + timeout_us / 1_000_000)
