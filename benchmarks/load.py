@@ -15,6 +15,7 @@ import asyncio
 import json
 import time
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -34,8 +35,7 @@ class Connection(asyncio.Protocol):
         self.done = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
         self._send()
 
     def data_received(self, data: bytes) -> None:

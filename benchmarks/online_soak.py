@@ -24,12 +24,13 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.servers import ROOT, TABULAR
+from benchmarks.servers import ROOT, TABULAR, bar
 
 ROWS = 2000
 CLIENTS = 24
 SECONDS = float(os.environ.get("PARITY_SOAK_SECONDS", "60"))
 BODY_LIMIT_MB = 1
+UNANSWERED = "closed without an answer"
 
 
 def run() -> dict[str, object]:
@@ -99,7 +100,7 @@ class Client:
                 await writer.drain()
                 status, body = await answer(reader)
             except (OSError, asyncio.IncompleteReadError):
-                self.counts["closed without an answer"] += 1
+                self.counts[UNANSWERED] += 1
                 return
             finally:
                 writer.close()
@@ -203,12 +204,12 @@ async def soak(
         "first_wrong": wrong[:5],
         "memory_mb_first_and_last_third": [round(settled[0], 1), round(settled[-1], 1)],
         "exit_code": code,
-        "bars": {
-            "every good request right, every bad one 4xx": not wrong,
-            "memory flat (within 5 %)": growth < 0.05,
-            "every accepted request answered at SIGTERM": counts["closed without an answer"] == 0,
-            "exit code 0": code == 0,
-        },
+        "bars": [
+            bar("good requests answered wrongly, or bad ones without a 4xx", len(wrong), 0, at="most"),
+            bar("memory after the minute over memory after a third of it", 1 + growth, 1.05, at="most"),
+            bar("accepted requests without an answer at SIGTERM", counts[UNANSWERED], 0, at="most"),
+            bar("exit code", code, 0, at="most"),
+        ],
     }
 
 

@@ -95,6 +95,11 @@ def write_bodies(path: Path, rows: int = 256) -> Path:
     return path
 
 
+def bar(what: str, value: float, limit: float, *, at: str = "least") -> dict[str, object]:
+    """A bar that a figure is held to, as `python -m benchmarks` prints it."""
+    return {"what": what, "value": value, "bar": limit, "at": at}
+
+
 def metric(url: str, name: str) -> float:
     """The sum of a metric's samples at /metrics whose name is exactly `name`."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
