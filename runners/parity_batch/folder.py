@@ -126,7 +126,7 @@ def open_folder(
         DatasetError: the folder holds something else, lies inside the inputs, or is in use by another job.
     """
     _check_place(path, plan)
-    path.mkdir(parents=True, exist_ok=True)
+    _make(path)
     with locked(path / LOCK):
         known = (path / MANIFEST).exists()
         if not known and (foreign := _foreign(path)):
@@ -175,6 +175,16 @@ def _check_place(path: Path, plan: Plan) -> None:
 def _foreign(path: Path) -> list[str]:
     own = {LOCK, UNITS, temporary(path / MANIFEST).name}
     return sorted(item.name for item in path.iterdir() if item.name not in own)
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+        raise DatasetError(
+            f"output folder {path} cannot be made: {reason}; name a folder that may be written to"
+        ) from exc
 
 
 def _clear(path: Path) -> None:

@@ -82,7 +82,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as exc:
-        raise DatasetError(f"{path}: not a manifest: {exc}") from exc
+        raise DatasetError(f"{path}: not a manifest: {exc}; name another output folder") from exc
     if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != FORMAT:
         raise DatasetError(f"{path}: not a manifest of format {FORMAT}; name another output folder")
     return cast("dict[str, Any]", found)

@@ -226,6 +226,19 @@ def test_a_manifest_of_another_tool_is_refused(tmp_path: Path) -> None:
         score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(restart=True))
 
 
+def test_a_manifest_that_is_no_json_is_refused_with_a_remedy(done: Path) -> None:
+    (done / "out" / "_manifest.json").write_text("{")
+    with pytest.raises(DatasetError, match=r"not a manifest: .*; name another output folder"):
+        score(done / "in", done / "out", ORDERS)
+
+
+def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (10,))
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(DatasetError, match="cannot be made: Not a directory; name a folder that may be"):
+        score(tmp_path / "in", tmp_path / "file" / "out", ORDERS)
+
+
 def test_an_output_among_the_inputs_is_refused(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (10,))
     with pytest.raises(DatasetError, match="lies in the input folder"):
