@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -115,6 +116,9 @@ def test_limits_narrow_the_dtypes() -> None:
     ("make", "text"),
     [
         (lambda: Schema(x=cast("Any", Int64)), "is not a field type; write x=Int64()"),
+        (lambda: Schema(x=cast("Any", int)), "is not a field type; write x=Int64()"),
+        (lambda: Schema(x=cast("Any", list)), "is not a field type; use parity.List"),
+        (lambda: Schema(x=cast("Any", Path)), "Path'> is not a field type"),
         (lambda: Schema(x=cast("Any", 3)), "3 is not a field type"),
         (lambda: Schema(_x=Int64()), "must start with a letter"),
         (lambda: Schema(**{"a b": Int64()}), "must start with a letter"),

@@ -136,8 +136,9 @@ class Schema(Mapping[str, Field]):
                 )
             if not isinstance(field, Field):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
                 item = cast("object", field)
-                hint = f"; write {name}={item.__name__}()" if isinstance(item, type) else ""
-                raise SchemaError(f"field {name!r}: {shown(field)} is not a field type{hint}")
+                raise SchemaError(
+                    f"field {name!r}: {shown(field)} is not a field type{_field_hint(name, item)}"
+                )
         self._fields = dict(fields)
         self._arrow: pa.Schema | None = None
 
@@ -180,6 +181,29 @@ class Schema(Mapping[str, Field]):
     def digest_text(self) -> str:
         """A stable text of everything that decides how values are read, for digests."""
         return json.dumps({name: _plain(field) for name, field in self._fields.items()}, sort_keys=False)
+
+
+_FIELDS_OF_PYTHON = {
+    "int": "Int64",
+    "float": "Float32",
+    "str": "String",
+    "bool": "Bool",
+    "bytes": "Bytes",
+    "datetime": "Timestamp",
+    "date": "Date",
+    "list": "List",
+    "dict": "Struct",
+}
+
+
+def _field_hint(name: str, item: object) -> str:
+    """What to write instead of a class, where it is a field type or has one."""
+    if not isinstance(item, type):
+        return ""
+    known = item.__name__ if issubclass(item, Field) else _FIELDS_OF_PYTHON.get(item.__name__, "")
+    if known in ("List", "Struct"):
+        return f"; use parity.{known}"
+    return f"; write {name}={known}()" if known else ""
 
 
 def _member(name: str, field: Field) -> pa.Field[Any]:
