@@ -130,6 +130,7 @@ def test_a_bad_value_is_its_rows_error() -> None:
             [{**X, "shape": [4], "data": [1] * 4}, N],
             "unexpected shape for input 'x'. Expected [-1, 2], got [4]",
         ),
+        ([{**X, "shape": [1] * 100_000}, N], "1, 1…. The first dimension is the rows"),
         ([{**X, "shape": [2, 3]}, N], "Expected [-1, 2], got [2, 3]"),
         ([X, {**N, "shape": [2, 2]}], "unexpected shape for input 'n'. Expected [-1], got [2, 2]"),
         ([X, {**N, "shape": [], "data": [1]}], "got []"),

@@ -15,7 +15,7 @@ from parity.codec.rows import dumps, loads
 from parity.codec.tensors import TensorDecoder
 from parity.codec.values import Decode, compile_value
 from parity.column import Column
-from parity.errors import MalformedError, SchemaError
+from parity.errors import MalformedError, SchemaError, shown
 from parity.schema import Field, Image, List, Schema, Struct, Tensor
 
 _DATATYPES = {"bool": "BOOL", "float16": "FP16", "bfloat16": "BF16", "float32": "FP32", "float64": "FP64"}
@@ -97,12 +97,12 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str) -> S
     sizes = cast("list[int]", shape)
     if max(sizes, default=0) > _MOST_OF_A_DIMENSION:
         raise MalformedError(
-            f"{role} {name!r} has shape {sizes}; a dimension is at most {_MOST_OF_A_DIMENSION}"
+            f"{role} {name!r} has shape {shown(sizes)}; a dimension is at most {_MOST_OF_A_DIMENSION}"
         )
     dims = _dims(field)
     if not sizes or not _fits(sizes[1:], dims):
         raise MalformedError(
-            f"unexpected shape for {role} {name!r}. Expected {[-1, *dims]}, got {sizes}. "
+            f"unexpected shape for {role} {name!r}. Expected {[-1, *dims]}, got {shown(sizes)}. "
             "The first dimension is the rows, and has to be there for a single row too"
         )
     if "data" not in tensor:
@@ -121,7 +121,8 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str) -> S
     wanted = math.prod(sizes)
     if len(elements) != wanted:
         raise MalformedError(
-            f"{role} {name!r} has {len(elements)} elements in 'data', but its shape {sizes} needs {wanted}"
+            f"{role} {name!r} has {len(elements)} elements in 'data', but its shape {shown(sizes)} "
+            f"needs {wanted}"
         )
     if not wanted and sizes[0] > _MOST_EMPTY_ROWS:
         raise MalformedError(
