@@ -59,6 +59,26 @@ def test_a_users_own_exception_is_shown_with_its_traceback(parity: Parity, tmp_p
     assert done.code == 2
     assert f'File "{path}", line 1, in <module>\n    import nowhere_to_be_found' in done.err
     assert "ModuleNotFoundError: No module named 'nowhere_to_be_found'" in done.err
+    assert "registry.py" not in done.err
+    assert "importlib" not in done.err
+
+
+def test_a_syntax_error_is_shown_with_its_place_only(parity: Parity, tmp_path: Path) -> None:
+    path = write(tmp_path / "bad" / "handler.py", "class Churn(\n")
+    done = parity("run", "bad", "rows.json")
+    assert done.code == 2
+    assert done.err.startswith(f'  File "{path}", line 1\n')
+    assert "SyntaxError: " in done.err
+
+
+def test_a_mistake_of_ours_is_shown_with_its_whole_traceback(
+    parity: Parity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parity.cli.run.load_handler", lambda *_, **__: 1 / 0)
+    done = parity("run", "handlers/x", "rows.json")
+    assert done.code == 2
+    assert "application.py" in done.err
+    assert "ZeroDivisionError" in done.err
 
 
 def test_an_exception_in_initialize_is_shown_with_its_traceback_and_stage(

@@ -6,6 +6,7 @@ A runner's module is imported when its command is asked for, or to list the comm
 from __future__ import annotations
 
 import traceback
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -51,8 +52,22 @@ class Commands(TyperGroup):
             if isinstance(exc, BrokenPipeError) or _is_of_command_line(exc):
                 raise
             # A user's own exception, from the import of their module for instance: shown as Python shows it.
-            traceback.print_exception(exc)
+            traceback.print_exception(exc.with_traceback(_from_user(exc)))
             raise typer.Exit(ConfigError.exit_code) from exc
+
+
+def _from_user(exc: Exception) -> TracebackType | None:
+    """The traceback from the first frame of the user's own code on, or all of it where there is none."""
+    frame = exc.__traceback__
+    while frame is not None and _is_plumbing(frame.tb_frame.f_globals.get("__name__", "")):
+        frame = frame.tb_next
+    # A syntax error has no frame in the file it is in; its message shows the place.
+    return frame if frame is not None or isinstance(exc, SyntaxError) else exc.__traceback__
+
+
+def _is_plumbing(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in ("parity", "typer", "click", "importlib", *(f"parity_{name}" for name in runner_names()))
 
 
 def show_error(exc: ParityError) -> None:
