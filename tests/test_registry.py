@@ -74,7 +74,7 @@ def test_a_module_is_found_in_the_app_dir(handlers: Path, tmp_path: Path) -> Non
         ("handlers/echo:Handlers", r"no class 'Handlers'"),
         ("handlers/echo:Float64", r"not a subclass of parity.Handler"),
         ("handlers/none.py", r"no handler 'handlers/none.py'"),
-        ("echo", r"no handler 'echo'.*did you mean 'echo'|handlers/echo"),
+        ("echo", r"no handler 'echo'.*; did you mean 'handlers/echo'\?$"),
         ("nowhere.models:Churn", r"no module 'nowhere' .*neither installed nor in the working folder"),
     ],
 )

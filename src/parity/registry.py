@@ -167,7 +167,12 @@ def _from_file(path: Path, class_name: str, ref: str, manifest: Manifest) -> Loa
 def _from_module(name: str, class_name: str, ref: str, app_dir: str | None) -> LoadedHandler:
     if not class_name:
         folders = sorted(str(item.parent) for item in Path().glob(f"*/*/{HANDLER_FILE}"))
-        hint = did_you_mean(name, [*folders, *(Path(folder).name for folder in folders)])
+        called_so = [folder for folder in folders if Path(folder).name == name]
+        hint = (
+            f"did you mean {' or '.join(map(repr, called_so))}?"
+            if called_so
+            else did_you_mean(name, [*folders, *(Path(folder).name for folder in folders)])
+        )
         raise ReferenceNotFoundError(
             f"no handler {name!r}: there is no such folder here, and a module reference needs a class, as in "
             f"'package.module:Class'{f'; {hint}' if hint else ''}"
