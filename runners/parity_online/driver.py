@@ -65,6 +65,8 @@ class Driver(Generic[Item, Answer]):
         loop: the loop that everything happens on.
         clock: seconds, monotonic, at the rate of the loop's own clock; the loop's clock when None.
         observer: hears of batches, expiries and cancellations.
+        timer_slack_s: how late the loop's timers fire; delays and deadlines are met so much sooner instead,
+            since both are promised as the most that a request waits.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Driver(Generic[Item, Answer]):
         loop: asyncio.AbstractEventLoop,
         clock: Callable[[], float] | None = None,
         observer: Observer | None = None,
+        timer_slack_s: float = 0.0,
     ) -> None:
         self.policy = policy
+        self._timer_slack_s = timer_slack_s
         self._run_batch = run_batch
         self._loop = loop
         self._clock = clock or loop.time
@@ -175,10 +179,10 @@ class Driver(Generic[Item, Answer]):
             self._pump_is_due = True
             self._loop.call_soon(self._loop.call_soon, self._pump)
 
-    def _pump(self) -> None:
+    def _pump(self, ahead_s: float = 0.0) -> None:
         self._pump_is_due = False
         now = self._clock()
-        step = self._batcher.step(now, slot_free=not self._running)
+        step = self._batcher.step(now + ahead_s, slot_free=not self._running)
         self._answer_leavers(step)
         if step.batch:
             self._start(step.batch, now)
@@ -187,7 +191,7 @@ class Driver(Generic[Item, Answer]):
             deadline = ticket.deadline
             if deadline is None or ticket.item.future.done():
                 continue
-            if deadline <= now:
+            if deadline <= now + ahead_s:
                 self._expire(ticket)
             elif wake_at is None or deadline < wake_at:
                 wake_at = deadline
@@ -251,11 +255,11 @@ class Driver(Generic[Item, Answer]):
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = wake_at
-        self._timer = self._loop.call_later(max(0.0, wake_at - now), self._on_timer)
+        self._timer = self._loop.call_later(max(0.0, wake_at - now - self._timer_slack_s), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._pump()
+        self._pump(self._timer_slack_s)
 
     def _give_up(self) -> int:
         """Answer all that is unfinished with `DrainingError`; what a running batch still gives is ignored."""

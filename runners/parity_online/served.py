@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 _SLOW_BATCHES_ALLOWED = 3
 
+TIMER_SLACK_S = 0.001
+"""libuv's timers have milliseconds and fire up to one late."""
+
 State = Literal["loading", "ready", "refused", "failed", "draining"]
 
 
@@ -172,6 +175,7 @@ class ServedModel:
             loop=loop,
             clock=time.monotonic,  # uvloop's own is cached and counts whole milliseconds
             observer=self.metrics,
+            timer_slack_s=TIMER_SLACK_S,
         )
         logger.info(
             "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",

@@ -51,12 +51,15 @@ class Seen:
         self.cancellations += requests
 
 
-def make(model: Callable[..., object], seen: Seen | None = None, **policy: float) -> Driver[str, str]:
+def make(
+    model: Callable[..., object], seen: Seen | None = None, *, timer_slack_s: float = 0.0, **policy: float
+) -> Driver[str, str]:
     return Driver(
         BatchingPolicy(**policy),  # pyright: ignore[reportArgumentType]
         model,  # pyright: ignore[reportArgumentType]
         loop=asyncio.get_running_loop(),
         observer=seen,
+        timer_slack_s=timer_slack_s,
     )
 
 
@@ -81,6 +84,24 @@ def test_a_lone_request_pays_the_delay_and_no_more():
         driver = make(Model(seconds=0.0), max_batch=8, max_delay_s=0.25)
         await driver.submit("a")
         assert asyncio.get_running_loop().time() == pytest.approx(0.25)
+
+    run(main())
+
+
+def test_late_timers_are_set_so_much_earlier_and_never_fire_in_vain():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        model = Model(seconds=0.0)
+        driver = make(model, max_batch=8, max_delay_s=0.25, timer_slack_s=0.01)
+        await driver.submit("a")
+        assert loop.time() == pytest.approx(0.24)
+        started = loop.time()
+        quick = make(Model(seconds=10.0), max_batch=1, timer_slack_s=0.01)
+        busy = quick.submit("a")
+        with pytest.raises(DeadlineExceededError):
+            await quick.submit("b", deadline=started + 1.0)
+        assert loop.time() == pytest.approx(started + 0.99)
+        await busy
 
     run(main())
 
