@@ -71,3 +71,5 @@ def batch(
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
     summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
     typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())
+    if summary.rows and summary.failed_rows == summary.rows:
+        typer.echo(f"warning: every row failed; {output}/_errors says why", err=True)

@@ -41,7 +41,9 @@ def serve(
     timeout_s: Annotated[
         float | None, typer.Option(help="Time a request may take before it gets 504 (30).")
     ] = None,
-    slot: Annotated[str | None, typer.Option(help="Where batches run: auto, thread or loop.")] = None,
+    slot: Annotated[
+        str | None, typer.Option(help="Where batches run: thread, loop or auto (thread).")
+    ] = None,
     gate: Annotated[
         str | None,
         typer.Option(help="When goldens diverge at start: strict (not ready), warn, or off (none are run)."),

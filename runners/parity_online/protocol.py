@@ -20,8 +20,8 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from parity_online.fastpath import FastPath, Route
-from parity_online.problems import Answer, ProblemError
-from parity_online.request import Request, read_headers
+from parity_online.problems import Answer, ProblemError, new_id, render
+from parity_online.request import Request, read_headers, slow_body
 from parity_online.wire import write_answer
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,7 @@ class FastProtocol(HttpToolsProtocol):
 
     cycle: Any
     scope: Any
+    _body_timer: asyncio.TimerHandle | None = None
 
     def on_message_begin(self) -> None:
         """A request begins; its scope is built later, if at all."""
@@ -91,6 +92,21 @@ class FastProtocol(HttpToolsProtocol):
         self.expect_100_continue = False
         self.headers = []
         self.scope = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; a body that has not come whole by now must do so in the request's time."""
+        super().data_received(data)
+        exchange = self.cycle
+        if type(exchange) is _Exchange and exchange.more_body and self._body_timer is None:
+            timeout_s = exchange.route.model.settings.timeout_s
+            if exchange.request.timeout_s is not None:
+                timeout_s = min(timeout_s, exchange.request.timeout_s)
+            self._body_timer = self.loop.call_later(timeout_s, self._refuse_slow_body, exchange, timeout_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, and with it whatever it still owed."""
+        self._cancel_body_timer()
+        super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
         """Keep the request, or let uvicorn have it."""
@@ -119,8 +135,23 @@ class FastProtocol(HttpToolsProtocol):
             super().on_message_complete()
             return
         exchange.more_body = False
+        self._cancel_body_timer()
         fast: FastPath = self.app  # pyright: ignore[reportAssignmentType] - `_exchange` has looked
         _advance(exchange, fast.respond(exchange.route, exchange.request, exchange.body, time.perf_counter()))
+
+    def _refuse_slow_body(self, exchange: _Exchange, timeout_s: float) -> None:
+        self._body_timer = None
+        if self.cycle is exchange and exchange.more_body and not self.transport.is_closing():
+            problem = slow_body(timeout_s, len(exchange.body))
+            exchange.route.model.metrics.failed(exchange.route.name, timeout_s, problem.status, problem.kind)
+            request_id = exchange.request.id or new_id()
+            write_answer(exchange, render(problem, request_id, close=True))
+            self.transport.close()
+
+    def _cancel_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
     def _exchange(self) -> _Exchange | None:
         fast = self.app

@@ -117,9 +117,14 @@ async def read_body(request: Request, receive: Receive, limit_bytes: int, timeou
                 message = await receive()
     except TimeoutError:
         request.is_read = True  # what is left has had its time
-        raise ProblemError(
-            408, "slow_body", f"the body did not arrive within {timeout_s:g} s ({size} bytes did)"
-        ) from None
+        raise slow_body(timeout_s, size) from None
+
+
+def slow_body(timeout_s: float, size: int) -> ProblemError:
+    """The problem of a body of which only `size` bytes came in time."""
+    return ProblemError(
+        408, "slow_body", f"the body did not arrive within {timeout_s:g} s ({size} bytes did)"
+    )
 
 
 async def discard_body(receive: Receive, limit_bytes: int) -> None:

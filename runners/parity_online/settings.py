@@ -25,8 +25,8 @@ class ModelSettings:
         max_delay_ms: how long a row may wait for others while the slot is free; 0 sends it at once.
         queue_rows: most rows that may wait; more are answered 503.
         timeout_s: how long a request may take before it is answered 504; a request may ask for less.
-        slot: where batches run: "thread", "loop" (the event loop itself), or "auto": the loop when a warm-up
-            batch takes less than a millisecond.
+        slot: where batches run: "thread"; "loop", the event loop itself, where a handler that hangs stops the
+            whole server; or "auto": the loop when a warm-up batch takes less than 0.25 ms.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
 
@@ -38,7 +38,7 @@ class ModelSettings:
     max_delay_ms: float = 0.0
     queue_rows: int = 1024
     timeout_s: float = 30.0
-    slot: SlotChoice = "auto"
+    slot: SlotChoice = "thread"
     gate: Gate = "strict"
 
     def __post_init__(self) -> None:

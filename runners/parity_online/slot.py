@@ -16,12 +16,11 @@ T = TypeVar("T")
 SlotKind = Literal["thread", "loop"]
 SlotChoice = Literal["auto", "thread", "loop"]
 
-LOOP_BATCH_LIMIT_S = 0.001
-"""Below this time a full batch is run on the loop: handing it to a thread and back costs more than it gives.
+LOOP_BATCH_LIMIT_S = 0.00025
+"""Below this time a full batch is run on the loop: handing it to a thread and back costs about as much.
 
-Measured with a small network (0.5 ms for 32 rows) at concurrency 32 on two cores, one of them the load
-generator's: on the loop 1.1 to 1.3 times the requests per second of a thread. On cores that other work keeps
-busy it can be the other way round; `slot` in handler.toml decides then.
+Measured with a small network (0.6 ms for 32 rows) at concurrency 32 on two busy cores: on a thread 1.3 times
+the requests per second, since torch lets the loop go on meanwhile; alone, 0.1 ms more a request.
 """
 
 LOOP_BATCH_TOLERATED_S = 0.02
