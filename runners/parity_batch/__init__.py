@@ -3,7 +3,6 @@
 files, footers, plan   what is to be done, checked before the first row is scored
 stream, unit, parts    one unit of work: read, score, write
 identity, folder       whose output folder it is, and what is done already
-durable                files that are whole or not there
 job                    all of it together: `score`
 runner                 `parity batch`, and replay for `parity check`
 """

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from parity.durable import is_temporary, locked, sync_folder, temporary, write_json
 from parity.errors import DatasetError, ResumeError
-from parity_batch.durable import is_temporary, locked, sync_folder, temporary, write_json
 from parity_batch.footers import footer_digest
 from parity_batch.identity import changes, read_manifest
 from parity_batch.plan import Plan

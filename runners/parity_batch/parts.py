@@ -14,10 +14,10 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parity.durable import publish, temporary
 from parity.errors import DatasetError, RowError
 from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN, Result
-from parity_batch.durable import publish, temporary
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from parity.durable import write_text
 from parity.registry import load_handler
 from parity_online import logs
 from parity_online.settings import HttpChoice, ModelSettings, ServerSettings
@@ -101,6 +102,6 @@ def serve(
         sys.stdout.write(json.dumps(event) + "\n")
         sys.stdout.flush()
         if event["event"] == "ready" and ready_file is not None:
-            ready_file.write_text(url + "\n", encoding="utf-8")
+            write_text(ready_file, url + "\n")
 
     serve_until_signal(chosen, settings, announce)

@@ -13,7 +13,7 @@ import pytest
 from parity.errors import DatasetError, ResumeError
 from parity.profile import Profile
 from parity_batch import Settings, score
-from parity_batch.durable import locked
+from parity.durable import locked
 from tests.batch.jobs import ORDERS, contents, orders, part_files, run, run_and_kill, write_orders
 
 FILES = 24

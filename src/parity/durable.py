@@ -45,7 +45,12 @@ def sync_folder(folder: Path) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file atomically, keys in the order given."""
-    temporary(path).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file atomically, in UTF-8: who sees the name sees the whole text."""
+    temporary(path).write_text(text, encoding="utf-8")
     publish(path)
 
 
