@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -32,6 +32,7 @@ from parity.handler import Context, Handler, LoadedHandler
 from parity.padding import UnpaddableError, cut, pad
 from parity.profile import Profile
 from parity.result import Result, StageValues, empty_batch
+from parity.stages import Tap, snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +51,15 @@ class _Part:
     batch: Batch
     rows: _Rows
     shape_rows: int | None
+    keep_stages: bool = False
     value: Any = None
     failure: _Failure | None = None
     stage_values: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def keep(self, stage: str) -> None:
+        """Keep what the stage returned, when asked for."""
+        if self.keep_stages:
+            self.stage_values[stage] = snapshot(self.value)
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,7 @@ class Engine:
         self.loaded = handler if isinstance(handler, LoadedHandler) else LoadedHandler.of(handler)
         self.profile = profile if profile is not None else self.loaded.profile()
         self._handler: Handler | None = None
+        self._tap: Tap | None = None
 
     def __enter__(self) -> Self:
         """Set the numerics, make the handler and initialize it.
@@ -136,6 +144,7 @@ class Engine:
                 stage="initialize",
             ) from exc
         self._handler = handler
+        self._tap = Tap.from_environment()
         return self
 
     def __exit__(
@@ -179,7 +188,9 @@ class Engine:
             for start in starts:
                 piece = batch if len(starts) == 1 else batch.slice(start, start + size)
                 rows = np.arange(start, start + piece.num_rows, dtype=np.int64)
-                work.parts.append(_Part(piece, rows, self.profile.bucket_for(piece.num_rows)))
+                bucket = self.profile.bucket_for(piece.num_rows)
+                kept = stages or self._tap is not None
+                work.parts.append(_Part(piece, rows, bucket, keep_stages=kept))
         for part in work.parts:
             self._preprocess(part, work.timings)
         return work
@@ -199,21 +210,24 @@ class Engine:
                 self._take(part, outputs, answers)
             else:
                 self._isolate(part, work.timings, answers)
-        return self._result(work, answers)
+        result = self._result(work, answers)
+        if self._tap is not None and work.parts:
+            self._tap.record(Batch.concat([part.batch for part in work.parts]), result)
+        return result if work.keep_stages else replace(result, stages=())
 
     # One part through one stage. A stage's exception is kept in the part, and the later stages pass it by.
 
     def _preprocess(self, part: _Part, timings: dict[str, float]) -> None:
         with self._stage(part, "preprocess", timings) as handler:
             part.value = handler.preprocess(part.batch)
-            part.stage_values["preprocess"] = part.value
+            part.keep("preprocess")
 
     def _infer(self, part: _Part, timings: dict[str, float]) -> None:
         if part.failure is not None:
             return
         with self._stage(part, "inference", timings) as handler:
             part.value = self._inferred(handler, part)
-            part.stage_values["inference"] = part.value
+            part.keep("inference")
 
     def _inferred(self, handler: Handler, part: _Part) -> Any:
         rows, bucket = part.batch.num_rows, part.shape_rows
@@ -290,7 +304,8 @@ class Engine:
                 self._split(piece, shape_rows, timings, answers)
 
     def _again(self, part: _Part, rows: _Rows, shape_rows: int) -> _Part:
-        return _Part(part.batch.take(np.searchsorted(part.rows, rows)), rows, shape_rows)
+        batch = part.batch.take(np.searchsorted(part.rows, rows))
+        return _Part(batch, rows, shape_rows, keep_stages=part.keep_stages)
 
     def _through(self, part: _Part, timings: dict[str, float]) -> Batch | None:
         self._preprocess(part, timings)
@@ -355,7 +370,7 @@ class Engine:
             errors=tuple(sorted(answers.errors, key=lambda error: error.row)),
             timings=work.timings,
             buckets=buckets,
-            stages=tuple(answers.stages) if work.keep_stages else (),
+            stages=tuple(answers.stages),
         )
 
 
