@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from parity.errors import ConfigError, ReferenceNotFoundError
-from parity.registry import Runner, find_runner, find_runners, load_handler, runner_names
+from parity.examples import example_batch
+from parity.registry import Runner, find_runner, find_runners, load_handler, replay_wires, runner_names
+
+FIXTURES = Path(__file__).parent / "fixtures" / "handlers"
 
 HANDLER = """
 from parity import Float64, Handler, Schema
@@ -165,3 +168,18 @@ def test_an_entry_point_that_is_no_runner_is_refused(tmp_path: Path, monkeypatch
     install_runner(tmp_path, monkeypatch, "number", "no_runner:runner")
     with pytest.raises(ConfigError, match="is not a parity runner"):
         find_runner("number")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["notebook", "online", "batch"])
+def test_each_wire_form_of_one_start_gives_what_a_start_of_its_own_gives(name: str):
+    handler = load_handler(FIXTURES / "batch_mean_fixed")
+    rows = example_batch(handler.inputs, 9).to_table()
+    runner, profile = find_runner(name), handler.profile()
+    together = dict(replay_wires(runner, handler.ref, rows, profile))
+    assert list(together) == list(runner.wire_forms)
+    for wire in runner.wire_forms[-1:]:
+        alone = runner.replay(handler.ref, rows, profile, wire=wire)
+        assert together[wire].to_table().equals(alone.to_table())
+    for result in together.values():
+        assert result.to_table().equals(next(iter(together.values())).to_table())

@@ -6,8 +6,6 @@ The rows are spread over files and row groups that do not line up with micro-bat
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parity.child import run_child
 from parity.codec.arrow import decode_table
 from parity.errors import ConfigError, RowError, RunnerError
 from parity.handler import LoadedHandler
@@ -25,7 +24,6 @@ from parity.result import ERROR_COLUMN, Result, empty_batch
 
 WIRE_FORM = "parquet"
 _FILES = 3
-_STDERR_LINES = 20
 
 
 def replay(
@@ -52,22 +50,8 @@ def replay(
         starts = write_dataset(rows, inputs)
         where = ["--app-dir", app_dir] if app_dir is not None else []
         settings = itertools.chain.from_iterable(("--set", text) for text in profile.to_settings())
-        command = [
-            sys.executable,
-            "-m",
-            "parity",
-            "batch",
-            handler_ref,
-            str(inputs),
-            str(output),
-            *where,
-            *settings,
-        ]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").rstrip().splitlines()[-_STDERR_LINES:]
-            ended = f"runner batch ended with code {done.returncode} on handler {handler_ref}"
-            raise RunnerError("\n  ".join([f"{ended}:", *said]))
+        arguments = ["batch", handler_ref, str(inputs), str(output), *where, *settings]
+        run_child(["-m", "parity", *arguments], f"runner batch on handler {handler_ref}")
         return read_result(output, loaded, rows.num_rows, starts)
 
 

@@ -16,18 +16,18 @@ from parity.errors import RowError, RunnerError
 from parity.result import Result
 from parity.schema import Schema
 
-_JOB, _ROWS, _ANSWERS, _REST = "job.json", "rows.arrow", "answers.arrow", "answers.json"
+_JOB, _ROWS, _ANSWERS, _REST = "job.json", "rows.arrow", "answers-{}.arrow", "answers-{}.json"
 
 
 @dataclass(frozen=True)
 class Job:
-    """Which handler to load, how, and the form in which to give it the rows."""
+    """Which handler to load, how, and the forms in which to give it the rows, one after the other."""
 
     handler: str
     app_dir: str | None
     profile: str
     settings: list[str]
-    form: str
+    forms: list[str]
 
 
 def write_job(folder: Path, job: Job, rows: pa.Table) -> None:
@@ -42,9 +42,9 @@ def read_job(folder: Path) -> tuple[Job, pa.Table]:
     return job, _read_table(folder / _ROWS)
 
 
-def write_answer(folder: Path, result: Result) -> None:
-    """Put a result into the folder, exactly."""
-    _write_table(result.outputs.to_table(), folder / _ANSWERS)
+def write_answer(folder: Path, form: str, result: Result) -> None:
+    """Put the result of the rows in one form into the folder, exactly."""
+    _write_table(result.outputs.to_table(), folder / _ANSWERS.format(form))
     rest: dict[str, Any] = {
         "num_rows": result.num_rows,
         "index": result.index.tolist(),
@@ -52,17 +52,17 @@ def write_answer(folder: Path, result: Result) -> None:
         "timings": dict(result.timings),
         "errors": [asdict(error) for error in result.errors],
     }
-    (folder / _REST).write_text(json.dumps(rest), encoding="utf-8")
+    (folder / _REST.format(form)).write_text(json.dumps(rest), encoding="utf-8")
 
 
-def read_answer(folder: Path, outputs: Schema) -> Result:
-    """The result in the folder.
+def read_answer(folder: Path, form: str, outputs: Schema) -> Result:
+    """The result of the rows in one form that is in the folder.
 
     Raises:
         RunnerError: the answers do not fit the output schema.
     """
-    rest: dict[str, Any] = json.loads((folder / _REST).read_text(encoding="utf-8"))
-    decoded = decode_table(outputs, _read_table(folder / _ANSWERS))
+    rest: dict[str, Any] = json.loads((folder / _REST.format(form)).read_text(encoding="utf-8"))
+    decoded = decode_table(outputs, _read_table(folder / _ANSWERS.format(form)))
     if decoded.errors:
         raise RunnerError(f"runner notebook gave an answer outside the schema: {decoded.errors[0].message}")
     return Result(

@@ -28,9 +28,10 @@ def main(folder: Path) -> None:
     job, rows = read_job(folder)
     profile = Profile(job.profile).with_settings(job.settings)
     with load(job.handler, profile, app_dir=job.app_dir) as session:
-        given = frames.encode(_example_of(job.form), rows)
-        answers = session(given, errors="keep", progress=False)
-        write_answer(folder, read_back(session, job.form, answers))
+        for form in job.forms:
+            given = frames.encode(_example_of(form), rows)
+            answers = session(given, errors="keep", progress=False)
+            write_answer(folder, form, read_back(session, form, answers))
 
 
 def read_back(session: Session, form: str, answers: Any) -> Result:

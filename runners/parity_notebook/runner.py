@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from parity.errors import ConfigError, RunnerError, did_you_mean
+from parity.child import run_child
+from parity.errors import ConfigError, did_you_mean
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity.result import Result
 from parity_notebook.job import Job, read_answer, write_job
-
-_STDERR_LINES = 20
 
 
 class NotebookRunner:
@@ -64,24 +62,26 @@ class NotebookRunner:
             raise ConfigError(
                 f"runner notebook has no wire form {form!r}; {did_you_mean(form, self.wire_forms)}"
             )
+        return next(self._replay(handler_ref, rows, profile, app_dir, [form]))[1]
+
+    def replay_wires(
+        self, handler_ref: str, rows: pa.Table, profile: Profile, *, app_dir: str | None = None
+    ) -> Iterator[tuple[str, Result]]:
+        """The answers in each wire form, all from one session in a fresh process; raises as `replay` does."""
+        return self._replay(handler_ref, rows, profile, app_dir, list(self.wire_forms))
+
+    @staticmethod
+    def _replay(
+        handler_ref: str, rows: pa.Table, profile: Profile, app_dir: str | None, forms: list[str]
+    ) -> Iterator[tuple[str, Result]]:
         outputs = load_handler(handler_ref, app_dir=app_dir).outputs
         with tempfile.TemporaryDirectory(prefix="parity-notebook-") as folder:
-            write_job(
-                Path(folder), Job(handler_ref, app_dir, profile.name, profile.to_settings(), form), rows
-            )
-            command = [sys.executable, "-m", "parity_notebook.replay_process", folder]
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-            if done.returncode != 0:
-                said = done.stderr.decode("utf-8", "replace").rstrip().splitlines()[-_STDERR_LINES:]
-                ended = f"runner notebook ({form}) ended with code {done.returncode} on handler {handler_ref}"
-                raise RunnerError("\n  ".join([f"{ended}:", *said]))
-            return read_answer(Path(folder), outputs)
+            job = Job(handler_ref, app_dir, profile.name, profile.to_settings(), forms)
+            write_job(Path(folder), job, rows)
+            what = f"runner notebook ({', '.join(forms)}) on handler {handler_ref}"
+            run_child(["-m", "parity_notebook.replay_process", folder], what)
+            for form in forms:
+                yield form, read_answer(Path(folder), form, outputs)
 
 
 def _is_there(form: str) -> bool:

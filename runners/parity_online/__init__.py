@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,14 @@ class OnlineRunner:
         from parity_online.replay import replay
 
         return replay(handler_ref, rows, profile, app_dir=app_dir, wire=wire)
+
+    def replay_wires(
+        self, handler_ref: str, rows: pa.Table, profile: Profile, *, app_dir: str | None = None
+    ) -> Iterator[tuple[str, Result]]:
+        """The answers of one real server process to these rows in each wire form."""
+        from parity_online.replay import replay_forms
+
+        return iter(replay_forms(handler_ref, rows, profile, app_dir=app_dir, forms=self.wire_forms))
 
 
 runner = OnlineRunner()

@@ -72,17 +72,26 @@ def replay(
         raise ConfigError(
             f"the online runner has no wire form {wire!r}; {did_you_mean(str(wire), WIRE_FORMS)}"
         )
+    return next(iter(replay_forms(handler_ref, table, profile, app_dir=app_dir, forms=[form])))[1]
+
+
+def replay_forms(
+    handler_ref: str, table: pa.Table, profile: Profile, *, app_dir: str | None, forms: Sequence[str]
+) -> list[tuple[str, Result]]:
+    """The answers of one real server to these rows, in one wire form after the other; raises as `replay`."""
     loaded = load_handler(handler_ref, app_dir=app_dir)
     with ServerProcess(_arguments(handler_ref, profile, app_dir)) as server:
         # On a thread of its own: the caller may be a notebook, whose loop runs already.
         with concurrent.futures.ThreadPoolExecutor(1, "parity-replay") as pool:
-            groups = pool.submit(asyncio.run, _ask(server.url, loaded, table, form)).result()
+            asked = (pool.submit(asyncio.run, _ask(server.url, loaded, table, form)) for form in forms)
+            answered = [asking.result() for asking in asked]  # lazily: a form after the other
         code = server.stop()
         if code != 0:
             raise RunnerError(
                 f"the server ended with exit code {code}; the end of its log:\n{server.log_tail()}"
             )
-    return _assemble(loaded, table.num_rows, groups)
+    results = [_assemble(loaded, table.num_rows, groups) for groups in answered]
+    return list(zip(forms, results, strict=True))
 
 
 def _arguments(handler_ref: str, profile: Profile, app_dir: str | None) -> list[str]:

@@ -12,7 +12,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -65,6 +65,24 @@ class Runner(Protocol):
             RunnerError: the runner failed to start or crashed.
         """
         ...
+
+
+def replay_wires(
+    runner: Runner, handler_ref: str, rows: pa.Table, profile: Profile, *, app_dir: str | None = None
+) -> Iterator[tuple[str, Result]]:
+    """The rows' answers through a runner in each of its wire forms, one after the other.
+
+    A runner with a method `replay_wires` of its own is started once for all forms, else once for each.
+
+    Raises:
+        RunnerError: the runner failed to start or crashed.
+    """
+    together = getattr(runner, "replay_wires", None)
+    if together is not None:
+        yield from together(handler_ref, rows, profile, app_dir=app_dir)
+        return
+    for wire in runner.wire_forms:
+        yield wire, runner.replay(handler_ref, rows, profile, app_dir=app_dir, wire=wire)
 
 
 def load_handler(ref: str | Path, *, app_dir: str | Path | None = None) -> LoadedHandler:

@@ -10,12 +10,13 @@ another process, a server or a batch job, can be compared with this one's, whate
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -202,6 +203,20 @@ class Tap:
     def record(self, batch: Batch, result: Result) -> None:
         """Write the traces of a batch that was run with `stages=True`."""
         write_traces(self._folder / f"{os.getpid()}-{next(_counter):06d}.arrow", traces(batch, result))
+
+
+@contextlib.contextmanager
+def tapped(folder: Path) -> Generator[None]:
+    """Have engines that are entered meanwhile, here and in processes started meanwhile, write to a tap."""
+    before = os.environ.get(TAP_VARIABLE)
+    os.environ[TAP_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[TAP_VARIABLE]
+        else:
+            os.environ[TAP_VARIABLE] = before
 
 
 def read_tap(folder: Path) -> Traces | None:

@@ -81,7 +81,7 @@ def test_a_crash_is_told_with_what_the_process_said(copied_prices: Path) -> None
         ),
         encoding="utf-8",
     )
-    with pytest.raises(RunnerError, match=r"(?s)ended with code 1 .*OSError: no disk"):
+    with pytest.raises(RunnerError, match=r"(?s)ended with code 1:.*OSError: no disk"):
         runner.replay(str(copied_prices), table_of(ROWS), Profile())
 
 
@@ -107,8 +107,8 @@ def test_an_unknown_wire_form_is_told() -> None:
 
 def test_an_answer_written_is_read_back_exactly(tmp_path: Path) -> None:
     written = expected_of(table_of([*ROWS, *BAD]), Profile())
-    write_answer(tmp_path, written)
-    obtained = read_answer(tmp_path, load_handler(PRICES).outputs)
+    write_answer(tmp_path, "pandas", written)
+    obtained = read_answer(tmp_path, "pandas", load_handler(PRICES).outputs)
     assert same_bits(obtained.to_table(), written.to_table())
     assert obtained.errors == written.errors
     np.testing.assert_array_equal(obtained.index, written.index)
