@@ -17,7 +17,17 @@ from parity.batch import Batch
 from parity.codec import frames
 from parity.handler import LoadedHandler
 from parity.registry import load_handler
-from parity.stages import Traces, leaves, read_tap, read_traces, row_digests, snapshot, traces, write_traces
+from parity.stages import (
+    Traces,
+    leaves,
+    read_tap,
+    read_tap_fingerprint,
+    read_traces,
+    row_digests,
+    snapshot,
+    traces,
+    write_traces,
+)
 
 SCHEMA = Schema(x=Tensor("float32", (2,)), name=String(nullable=True))
 
@@ -128,6 +138,21 @@ def test_digests_do_not_see_how_a_table_was_cut():
     assert row_digests(table.slice(2)) == row_digests(table)[2:]
 
 
+def test_digests_see_values_and_not_how_columns_are_described():
+    plain = pa.table({"x": [1, 2]})
+    described = pa.schema([pa.field("x", pa.int64(), nullable=False, metadata={"a": "b"})])
+    assert row_digests(plain) == row_digests(plain.cast(described))
+
+
+def test_rows_that_never_came_are_nulls():
+    found = traced([1, 2])
+    both = Traces.concat([found.take([1]), found.missing(1)])
+    assert both.num_rows == 2
+    assert both.inputs.column("name").to_pylist() == [None, None]
+    assert [value is None for value in both.preprocess["value['f'].x"]] == [False, True]
+    assert both.outputs.column("y").to_pylist() == [6, None]
+
+
 def test_digests_do_not_see_what_lies_under_a_null():
     def array(under: int) -> pa.Array:
         values = pa.array(np.array([7, under], np.int64)).buffers()[1]
@@ -174,6 +199,7 @@ def test_an_engine_in_another_process_writes_to_the_tap(tmp_path: Path):
     assert found is not None
     assert found.inputs.column("x").to_pylist() == [1, 2, 3]
     assert [value.item() for value in found.preprocess["value"]] == [2, 4, 6]
+    assert "digest.source" in read_tap_fingerprint(tmp_path / "tap")
     rows = pa.table({"x": [3, 1]}, schema=load_handler(handler).inputs.to_arrow())
     assert found.aligned(rows)[0].outputs.column("y").to_pylist() == [6, 2]
 

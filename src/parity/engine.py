@@ -145,6 +145,8 @@ class Engine:
             ) from exc
         self._handler = handler
         self._tap = Tap.from_environment()
+        if self._tap is not None:
+            self._tap.enter(self.fingerprint())
         return self
 
     def __exit__(

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from parity.batch import Batch
-from parity.durable import publish, temporary
+from parity.durable import publish, temporary, write_json
 from parity.padding import is_tensor
 from parity.result import Result
 
@@ -73,6 +73,14 @@ class Traces:
             for stage in STAGES
         ]
         return Traces(self.inputs.take(indices), picked[0], picked[1], self.outputs.take(indices))
+
+    def missing(self, rows: int) -> Traces:
+        """Traces of rows that never got to the stages: null inputs and answers, no leaves."""
+        nulls = [
+            pa.Table.from_arrays([pa.nulls(rows, item.type) for item in table.schema], schema=table.schema)
+            for table in (self.inputs, self.outputs)
+        ]
+        return Traces(nulls[0], {}, {}, nulls[1])
 
     def aligned(self, rows: pa.Table) -> tuple[Traces, list[int], list[int]]:
         """The traces of `rows`, found by content, whatever order and batches they were given in.
@@ -177,14 +185,11 @@ def snapshot(value: Any) -> Any:
 
 def row_digests(rows: pa.Table) -> list[bytes]:
     """16 bytes for each row that are the same exactly where the row's bits are."""
-    table = rows.replace_schema_metadata(None)
     digests: list[bytes] = []
-    for row in range(table.num_rows):
-        sink = pa.BufferOutputStream()
-        one = table.take(pa.array([row])).combine_chunks()
-        with ipc.new_stream(sink, one.schema) as writer:
-            writer.write_table(one)
-        digests.append(hashlib.blake2b(sink.getvalue().to_pybytes(), digest_size=16).digest())
+    for row in range(rows.num_rows):
+        one = rows.take(cast("Any", pa.array([row]))).combine_chunks().to_batches()[0]
+        # The message of a record batch: lengths and buffers, neither field names nor metadata.
+        digests.append(hashlib.blake2b(one.serialize().to_pybytes(), digest_size=16).digest())
     return digests
 
 
@@ -199,6 +204,11 @@ class Tap:
         """The tap that the environment asks for, or None."""
         folder = os.environ.get(TAP_VARIABLE)
         return Tap(Path(folder)) if folder else None
+
+    def enter(self, fingerprint: Mapping[str, str]) -> None:
+        """Write in what environment this process answers."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_json(self._folder / f"{os.getpid()}.json", fingerprint)
 
     def record(self, batch: Batch, result: Result) -> None:
         """Write the traces of a batch that was run with `stages=True`."""
@@ -223,6 +233,14 @@ def read_tap(folder: Path) -> Traces | None:
     """All that engines wrote to a tap's folder, in the order of the files' names; None when nothing was."""
     files = sorted(path for path in folder.glob("*.arrow") if not path.name.startswith("."))
     return Traces.concat([read_traces(file) for file in files]) if files else None
+
+
+def read_tap_fingerprint(folder: Path) -> dict[str, str]:
+    """The environment of the process that wrote to a tap's folder last; empty when none did."""
+    files = [path for path in folder.glob("*.json") if not path.name.startswith(".")]
+    if not files:
+        return {}
+    return json.loads(max(files, key=lambda path: path.stat().st_mtime_ns).read_text(encoding="utf-8"))
 
 
 def write_traces(path: Path, found: Traces) -> None:
