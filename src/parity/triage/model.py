@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,9 +25,11 @@ class Side:
     Attributes:
         name: the way in words, such as "in this process" or "through the online runner as rows".
         answers: the rows' answers, a row each, with `_error`; see `Result.to_table`.
-        traces: what each stage gave for each row; None where that is not known.
-        fingerprint: the environment, artifacts and source that answered.
+        traces: what each stage gave for each row, best aligned with the rows; traces of other rows, in
+            another order or of altered rows are matched with the rows by content. None where not known.
+        fingerprint: the environment, artifacts and source that answered; see `Engine.fingerprint`.
         company: the whole batch that the rows were asked in, where it is known.
+        places: the place in `company` of each row; empty to find them by content.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Side:
     traces: Traces | None = None
     fingerprint: Mapping[str, str] = field(default_factory=_nothing)
     company: pa.Table | None = None
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,12 @@ class Divergence:
         rows: the rows, in the handler's canonical types.
         expected: the answers one way, aligned with `rows`.
         obtained: the answers the other way, aligned with `rows`.
-        varied: what was varied between the two ways, by name, such as {"TZ": "Asia/Tokyo"}.
+        varied: what was varied between the two ways, by name, such as {"TZ": "Asia/Tokyo"}. Best the one
+            variable that is responsible, where that was found out.
+        history: the batches that the obtained side had been asked before, oldest first, where that is known.
+        scale_from: more answers to take the scale of a column from; see `compare`.
+        ask: asks some rows, of the schema of `rows`, in the obtained way again; for ways that the engine of
+            this process cannot go by itself, such as another process or a runner.
     """
 
     law: str
@@ -54,6 +62,9 @@ class Divergence:
     expected: Side
     obtained: Side
     varied: Mapping[str, str] = field(default_factory=_nothing)
+    history: tuple[pa.Table, ...] = ()
+    scale_from: pa.Table | None = None
+    ask: Callable[[pa.Table], Side] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,7 @@ class Diagnosis:
         column: the output column that differs most.
         rows: positions of the rows that differ.
         cause: the cause, where one explains the difference.
+        also: other causes that explain it, less likely ones later.
         ruled_out: causes that were tried and do not.
         stages: every stage, in order.
         figures: distances by name, such as "max abs".
@@ -122,6 +134,7 @@ class Diagnosis:
     column: str = ""
     rows: tuple[int, ...] = ()
     cause: Cause | None = None
+    also: tuple[Cause, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
     stages: tuple[StageCheck, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -144,6 +157,7 @@ class Diagnosis:
             "column": self.column,
             "rows": list(self.rows),
             "cause": None if self.cause is None else vars(self.cause),
+            "also": [vars(item) for item in self.also],
             "ruled_out": [vars(item) for item in self.ruled_out],
             "stages": [
                 {**vars(check), "rows": list(check.rows), "worst": _plain(check.worst)}
