@@ -44,6 +44,12 @@ def assert_equal_rows(got: Column, want: list[Any]) -> None:
     assert all(same(a, b) for a, b in zip(got.to_pylist(), want, strict=True))
 
 
+def test_a_column_tells_its_bytes_in_the_form_it_has():
+    assert Column(Int64(), numpy=np.arange(6)).slice(1, 4).nbytes == 24
+    assert NULLS.nbytes == pa.array([1, None, 2**53 + 1]).nbytes
+    assert Column(String(), arrow=pa.array(["abc", ""])).nbytes >= 3
+
+
 @pytest.mark.parametrize(
     ("field", "given", "text"),
     [

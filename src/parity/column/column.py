@@ -83,6 +83,11 @@ class Column:
         return self._arrow
 
     @property
+    def nbytes(self) -> int:
+        """The bytes that the values take in the form they have now; nothing is converted to tell."""
+        return int(cast("Any", self._arrow if self._numpy is None else self._numpy).nbytes)
+
+    @property
     def null_count(self) -> int:
         """How many rows are null."""
         return 0 if self._arrow is None else int(self._arrow.null_count)
