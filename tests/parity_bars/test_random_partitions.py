@@ -1,4 +1,4 @@
-"""Rows cut at random over the engine, runners, wire forms and batch sizes: `python -m benchmarks` has 10,000."""
+"""Rows cut at random over the engine, runners, wire forms and batch sizes; benchmarks has 10,000 of them."""
 
 from __future__ import annotations
 
