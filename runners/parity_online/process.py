@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
+from parity.child import child_error
 from parity.errors import RunnerError
 
 _TAIL_LINES = 25
@@ -98,7 +99,8 @@ class ServerProcess:
         """The next event of this name on the process's standard output.
 
         Raises:
-            RunnerError: the process ended, said that it is not ready, or took too long.
+            FingerprintError: the process refused to run here.
+            RunnerError: it ended otherwise, said that it is not ready, or took too long.
         """
         try:
             while (event := self._events.get(timeout=self._start_s)) is not None:
@@ -111,9 +113,8 @@ class ServerProcess:
                 f"the server said no {name!r} in {self._start_s:g} s; the end of its log:\n{self.log_tail()}"
             ) from None
         code = self._process.wait()
-        raise RunnerError(
-            f"the server ended with exit code {code} at start; the end of its log:\n{self.log_tail()}"
-        )
+        what = f"the server ended with exit code {code} at start; the end of its log"
+        raise child_error(code, what, self.log_tail().splitlines())
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send a signal, if the process still runs."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from parity.errors import RunnerError
+from parity.errors import FingerprintError, RunnerError
 
 _STDERR_LINES = 20
 
@@ -19,7 +19,8 @@ def run_child(arguments: Sequence[str], what: str) -> None:
         what: who runs what, for the error, such as "runner batch on handler digits".
 
     Raises:
-        RunnerError: it ended with another exit code than 0; the message ends with its last lines.
+        FingerprintError: it refused to run here, with the exit code that says so.
+        RunnerError: it ended with any other code but 0; both messages end with its last lines.
     """
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -30,4 +31,10 @@ def run_child(arguments: Sequence[str], what: str) -> None:
     )
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").rstrip().splitlines()[-_STDERR_LINES:]
-        raise RunnerError("\n  ".join([f"{what}: ended with code {done.returncode}:", *said]))
+        raise child_error(done.returncode, f"{what}: ended with code {done.returncode}", said)
+
+
+def child_error(code: int, what: str, said: Sequence[str]) -> RunnerError | FingerprintError:
+    """The error for a process that ended with an exit code: a refusal stays one, all else is a crash."""
+    kind = FingerprintError if code == FingerprintError.exit_code else RunnerError
+    return kind("\n  ".join([f"{what}:", *said]))
