@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity.batch import Batch
-from parity.column import Column
+from parity.column import Column, spread
 from parity.errors import RowError, RowsError
 from parity.schema import Schema
 
@@ -52,8 +52,7 @@ class Result:
         if self.errors:
             take = np.full(self.num_rows, -1, dtype=np.int64)
             take[self.index] = np.arange(len(self.index))
-            indices: Any = pa.array(take, mask=take < 0)
-            columns = [column.take(indices) for column in columns]
+            columns = [spread(column, take) for column in columns]
         columns.append(self._error_array())
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 

@@ -2,5 +2,6 @@
 
 from parity.column.column import Column
 from parity.column.forms import python_values
+from parity.column.spread import spread
 
-__all__ = ["Column", "python_values"]
+__all__ = ["Column", "python_values", "spread"]
