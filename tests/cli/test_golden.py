@@ -101,7 +101,7 @@ def test_an_update_as_json_tells_what_moved(parity: Parity, recorded: str) -> No
 def test_cases_are_listed_and_shown(parity: Parity, recorded: str) -> None:
     done = parity("golden", "list", recorded)
     assert "scale: 1 golden case in" in done.out
-    assert "first  3 rows  version 1" in done.out
+    assert "first  3 rows, 1 failing  version 1" in done.out
     done = parity("golden", "show", recorded, "first", "--rows", "2")
     assert 'row 1: {"x": 0.1, "n": 2}\n    -> {"y": 2.2, "_error": null}' in done.out
     found = json.loads(parity("golden", "show", recorded, "first", "--json").out)
