@@ -1,0 +1,43 @@
+"""Recorded traffic: its format on disk, its writer, its reader. Replaying it is `parity.replay`'s work.
+
+settings   what to capture and where to
+format     the columns and the metadata of a part
+privacy    columns that are dropped or hashed
+sampling   which requests are in a sample
+places     local folders and URLs
+parts      rows become parts; no thread
+writer     the thread and its bounded queue
+reading    parts read back
+"""
+
+from parity.capture.format import FORMAT, HASH, INPUT, OUTPUT, PartMeta, Source
+from parity.capture.parts import CaptureObserver, Origin, PartWriter, Scored, Share
+from parity.capture.places import Place, place_of
+from parity.capture.privacy import require_known
+from parity.capture.reading import Capture, Part, read_capture
+from parity.capture.sampling import in_sample
+from parity.capture.settings import CaptureSettings
+from parity.capture.writer import CaptureWriter
+
+__all__ = [
+    "FORMAT",
+    "HASH",
+    "INPUT",
+    "OUTPUT",
+    "Capture",
+    "CaptureObserver",
+    "CaptureSettings",
+    "CaptureWriter",
+    "Origin",
+    "Part",
+    "PartMeta",
+    "PartWriter",
+    "Place",
+    "Scored",
+    "Share",
+    "Source",
+    "in_sample",
+    "place_of",
+    "read_capture",
+    "require_known",
+]

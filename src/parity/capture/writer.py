@@ -1,0 +1,124 @@
+"""The thread between a server and its capture: takes batches from a bounded queue and never holds anybody up.
+
+What does not fit the queue is lost and counted; whatever goes wrong is counted and logged; nothing is raised
+into the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from parity.capture.format import Source
+from parity.capture.parts import CaptureObserver, PartWriter, Scored
+from parity.capture.places import Place
+from parity.capture.settings import CaptureSettings
+from parity.schema import Schema
+
+logger = logging.getLogger(__name__)
+
+_MIB = 1024 * 1024
+_CLOSE = object()
+
+CLOSE_S = 10.0
+"""How long `close` waits for the last part."""
+
+
+class CaptureWriter:
+    """Records what a server answers, on a thread of its own.
+
+    `offer` may be called by one thread at a time; it costs some microseconds a batch.
+
+    Args:
+        source: what answers the rows.
+        inputs: the handler's input schema.
+        outputs: its output schema.
+        settings: sample, rotation, queue and what to hide.
+        place: where parts go.
+        observer: hears of rows and failures.
+        clock: seconds, monotonic, for the age of parts.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        inputs: Schema,
+        outputs: Schema,
+        settings: CaptureSettings,
+        place: Place,
+        *,
+        observer: CaptureObserver | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._parts = PartWriter(source, inputs, outputs, settings, place, observer=observer, clock=clock)
+        self._name = source.handler
+        self._clock = clock
+        self._limit_bytes = settings.queue_mb * _MIB
+        self._queue: queue.SimpleQueue[tuple[Scored | object, int]] = queue.SimpleQueue()
+        self._is_closed = False
+        # Each counter is written by one thread only, so that none needs a lock.
+        self._offered_bytes = 0
+        self._offered_lost_rows = 0
+        self._taken_bytes = 0
+        self._taken_lost_rows = 0
+        self._thread = threading.Thread(target=self._work, name=f"parity-capture-{self._name}", daemon=True)
+        self._thread.start()
+
+    def offer(self, scored: Scored) -> None:
+        """Have a batch recorded, or lose it when the queue is full. Never waits and never raises."""
+        if self._is_closed:
+            return
+        size = scored.nbytes
+        waiting = self._offered_bytes - self._taken_bytes
+        if waiting and waiting + size > self._limit_bytes:
+            self._offered_lost_rows += sum(rows for origin, _, rows in scored.shares if origin is not None)
+            return
+        self._offered_bytes += size
+        self._queue.put((scored, size))
+
+    def close(self, timeout_s: float = CLOSE_S) -> bool:
+        """Write what there is and end the thread; whether it ended in time. Later offers are ignored."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._queue.put((_CLOSE, 0))
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            logger.error("event=capture_close_timeout handler=%s seconds=%g", self._name, timeout_s)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        is_open = True
+        while is_open:
+            waiting = self._take()
+            try:
+                self._count_lost()
+                if waiting is not None:
+                    is_open = waiting is not _CLOSE
+                    if isinstance(waiting, Scored):
+                        self._parts.add(waiting)
+                self._parts.tick()
+            except Exception as exc:
+                logger.error("event=capture_failed handler=%s", self._name, exc_info=exc)
+                self._parts.start_over()
+        if not self._parts.flush():
+            self._parts.give_up()
+
+    def _take(self) -> Scored | object | None:
+        """The next batch, `_CLOSE`, or None when something is to be written before one came."""
+        due_at = self._parts.due_at
+        wait_s = None if due_at is None else max(0.0, due_at - self._clock())
+        try:
+            waiting, size = self._queue.get(timeout=wait_s)
+        except queue.Empty:
+            return None
+        self._taken_bytes += size
+        return waiting
+
+    def _count_lost(self) -> None:
+        lost = self._offered_lost_rows
+        if lost > self._taken_lost_rows:
+            self._parts.lose(lost - self._taken_lost_rows)
+            self._taken_lost_rows = lost
