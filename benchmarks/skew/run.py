@@ -1,0 +1,43 @@
+"""Score many kinds, two at a time, each in a process of its own that nothing else has touched."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from benchmarks.skew.kind import Kind, Missing, find_kinds
+from benchmarks.skew.score import Score, score
+
+PROCESSES: Final = 2
+
+Progress = Callable[[Score], None]
+
+
+def run_all(
+    names: Sequence[str] | None = None,
+    *,
+    thorough: bool = False,
+    processes: int = PROCESSES,
+    progress: Progress | None = None,
+) -> list[Score]:
+    """The scores of the named kinds, or of all, in order of name."""
+    found = list(find_kinds(list(names) if names else None))
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+        works = {pool.submit(score_named, item.name, thorough): item for item in found}
+        scores: list[Score] = []
+        for work in concurrent.futures.as_completed(works):
+            scores.append(work.result())
+            if progress is not None:
+                progress(scores[-1])
+    return sorted(scores, key=lambda item: item.kind)
+
+
+def score_named(name: str, thorough: bool) -> Score:
+    """The score of the kind called `name`; one that cannot run here says why."""
+    item: Kind | Missing = next(find_kinds([name]))
+    if isinstance(item, Missing):
+        return Score(item.name, "", missing=item.why)
+    return score(item, thorough=thorough)
