@@ -22,7 +22,7 @@ from parity import (
     Timestamp,
     load_handler,
 )
-from parity.errors import RowsError
+from parity.errors import ConfigError, RowsError
 from parity.golden import check, find_cases, propose, record
 from parity.golden.cases import MAX_STAGES_BYTES, check_stages_size
 from parity.golden.faults import StaleCaseError

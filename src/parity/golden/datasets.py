@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,11 +107,9 @@ def dataset_files(source: str | Path) -> list[Path]:
             raise DatasetError(f"folder {str(source)!r} holds no Parquet file ({', '.join(_SUFFIXES)})")
         return found
     if glob.has_magic(str(source)):
-        found = sorted(
-            item
-            for text in glob.glob(str(source), recursive=True)  # noqa: PTH207 - the glob may be absolute
-            if (item := Path(text)).is_file()
-        )
+        fixed = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+        matches = glob.glob(str(source), recursive=True)  # noqa: PTH207 - the glob may be absolute
+        found = sorted(item for item in map(Path, matches) if item.is_file() and not _hidden(item, fixed))
         if not found:
             raise DatasetError(f"no file matches {str(source)!r}; quote a glob, or the shell expands it")
         return found
@@ -145,9 +144,11 @@ def _batch_rows(file: pq.ParquetFile, names: list[str]) -> int:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    parts = path.relative_to(folder).parts
-    hidden = any(part.startswith(("_", ".")) for part in parts)
-    return not hidden and path.suffix.lower() in _SUFFIXES and path.is_file()
+    return not _hidden(path, folder) and path.suffix.lower() in _SUFFIXES and path.is_file()
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
 
 
 def _told(path: Path, start: int, error: RowError) -> str:

@@ -38,7 +38,7 @@ class Picture:
 
 def read_head(data: bytes | memoryview) -> Picture:
     """The head of an encoded image; of kind "unreadable" where it is cut short or of no known format."""
-    view = memoryview(data)
+    view = memoryview(data).cast("B")  # Arrow's buffers are of signed bytes
     head = bytes(view[:16])
     try:
         if head.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -45,7 +45,7 @@ class Sample:
         positions: int64, the position of each in the dataset.
         total: the rows of the dataset.
         coverage: each stratum that the dataset has.
-        needed: how many rows it takes to have one of each stratum.
+        needed: a sample of so many rows has one of each stratum.
     """
 
     rows: pa.Table
