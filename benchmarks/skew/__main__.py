@@ -11,7 +11,7 @@ from benchmarks.skew.kind import REPOSITORY, Kind, find_kinds
 from benchmarks.skew.run import PROCESSES, run_all
 from benchmarks.skew.score import Score, broken_findings, twin_findings
 from benchmarks.skew.table import bars, faults, markdown, text_table
-from benchmarks.skew.trial import Finding, law_names, scratch
+from benchmarks.skew.trial import Depth, Finding, law_names, scratch
 
 PAGE = Path("docs/reference/skew.md")
 
@@ -28,14 +28,15 @@ def main() -> int:
     )
     parser.add_argument("--processes", type=int, default=PROCESSES, help="kinds at a time")
     options = parser.parse_args()
+    depth: Depth = "thorough" if options.thorough else "quick"
     if options.kind:
         for item in find_kinds(options.kind):
             if not isinstance(item, Kind):
                 print(f"{item.name}: NOT RUN, {item.why}")
                 return 1
-            show(item, thorough=options.thorough)
+            show(item, depth)
         return 0
-    scores = run_all(thorough=options.thorough, processes=options.processes, progress=tell)
+    scores = run_all(depth=depth, processes=options.processes, progress=tell)
     print(text_table(scores))
     if options.docs:
         (REPOSITORY / PAGE).write_text(markdown(scores), encoding="utf-8")
@@ -53,9 +54,9 @@ def tell(item: Score) -> None:
     print(f"{item.seconds:6.1f} s  {item.kind}: {what}", file=sys.stderr, flush=True)
 
 
-def show(kind: Kind, *, thorough: bool) -> None:
+def show(kind: Kind, depth: Depth) -> None:
     """Print all that parity says of a kind."""
-    names = law_names(kind, thorough=thorough)
+    names = law_names(kind, depth)
     print(f"{kind.name}: {kind.sentence}")
     with scratch() as folder:
         if kind.expected is not None:

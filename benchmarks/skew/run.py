@@ -9,6 +9,7 @@ from typing import Final
 
 from benchmarks.skew.kind import Kind, Missing, find_kinds
 from benchmarks.skew.score import Score, score
+from benchmarks.skew.trial import Depth
 
 PROCESSES: Final = 2
 
@@ -18,7 +19,7 @@ Progress = Callable[[Score], None]
 def run_all(
     names: Sequence[str] | None = None,
     *,
-    thorough: bool = False,
+    depth: Depth = "quick",
     processes: int = PROCESSES,
     progress: Progress | None = None,
 ) -> list[Score]:
@@ -26,7 +27,7 @@ def run_all(
     found = list(find_kinds(list(names) if names else None))
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        works = {pool.submit(score_named, item.name, thorough): item for item in found}
+        works = {pool.submit(score_named, item.name, depth): item for item in found}
         scores: list[Score] = []
         for work in concurrent.futures.as_completed(works):
             scores.append(work.result())
@@ -35,9 +36,9 @@ def run_all(
     return sorted(scores, key=lambda item: item.kind)
 
 
-def score_named(name: str, thorough: bool) -> Score:
+def score_named(name: str, depth: Depth) -> Score:
     """The score of the kind called `name`; one that cannot run here says why."""
     item: Kind | Missing = next(find_kinds([name]))
     if isinstance(item, Missing):
         return Score(item.name, "", missing=item.why)
-    return score(item, thorough=thorough)
+    return score(item, depth)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.skew.kind import GOLDEN, Expected, Kind, Mode
-from benchmarks.skew.trial import Finding, broken_laws, golden_difference, law_names, scratch
+from benchmarks.skew.trial import Depth, Finding, broken_laws, golden_difference, law_names, scratch
 
 ASPECTS: Final = ("caught", "law", "stage", "column", "rows", "cause")
 
@@ -55,15 +55,10 @@ class Score:
     missing: str = ""
 
 
-def score(kind: Kind, *, thorough: bool = False) -> Score:
-    """Try a kind's broken handler and its twin.
-
-    Args:
-        kind: the kind.
-        thorough: try the laws that start processes on every kind, and not only on those about them.
-    """
+def score(kind: Kind, depth: Depth = "quick") -> Score:
+    """Try a kind's broken handler and its twin on the laws that `depth` says."""
     started = time.perf_counter()
-    names = law_names(kind, thorough=thorough)
+    names = law_names(kind, depth)
     with scratch() as folder:
         found = broken_findings(kind, names, folder) if kind.expected is not None else []
         alarms = twin_findings(kind, names, folder)

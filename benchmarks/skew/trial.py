@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from benchmarks.skew.kind import GOLDEN, Kind, Side
 from parity import golden
@@ -62,14 +62,22 @@ class Finding:
         return "" if self.diagnosis is None or self.diagnosis.cause is None else self.diagnosis.cause.name
 
 
-def law_names(kind: Kind, *, thorough: bool) -> list[str]:
+Depth = Literal["own", "quick", "thorough"]
+"""own: the law that a kind is about; quick: that and all that start no process; thorough: all laws."""
+
+
+def law_names(kind: Kind, depth: Depth) -> list[str]:
     """The laws that are tried on a kind."""
     wanted = kind.expected.law if kind.expected is not None else ""
-    return [law.name for law in LAWS if thorough or law.name not in COSTLY or law.name == wanted]
+    if depth == "own":
+        return [law.name for law in LAWS if law.name == wanted]
+    return [law.name for law in LAWS if depth == "thorough" or law.name not in COSTLY or law.name == wanted]
 
 
 def broken_laws(kind: Kind, side: Side, names: Sequence[str], folder: Path) -> list[Finding]:
     """The laws among `names` that the handler of a side breaks, in the order in which they are reported."""
+    if not names:
+        return []
     loaded = kind.load(side, folder)
     batch = arrow.decode_table(loaded.inputs, kind.rows()).batch
     runners = list(find_runners().values()) if "runner" in names else []
