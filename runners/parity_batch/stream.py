@@ -46,7 +46,12 @@ def read_unit(unit: Unit, columns: Sequence[str], batch_rows: int) -> Generator[
             f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} cannot be read: {text}; "
             "the file is damaged: write it anew and start with --restart, or leave it out"
         ) from exc
-    if not source.unchanged():
+    check_unchanged(unit)
+
+
+def check_unchanged(unit: Unit) -> None:
+    """Raise DatasetError when a unit's file is not the one that was planned with any more."""
+    if not unit.source.unchanged():
         raise _changed(unit)
 
 

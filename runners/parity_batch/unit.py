@@ -20,7 +20,7 @@ from parity.result import Result
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.parts import PartWriter, error_rows, errors_schema, part_rows, part_schema
 from parity_batch.plan import Plan, Unit
-from parity_batch.stream import read_unit
+from parity_batch.stream import check_unchanged, read_unit
 
 
 class JobStoppedError(Exception):
@@ -135,6 +135,9 @@ class UnitScorer:
                     f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} hold {part.rows} "
                     f"rows, their footer says {unit.num_rows}; the file is damaged: write it anew"
                 )
+            check_unchanged(
+                unit
+            )  # once more: the reader, ahead of the model, was done with the file long ago
             if failed.rows:
                 failed.commit()
             else:
