@@ -13,6 +13,7 @@ import typer
 from parity.durable import write_text
 from parity.registry import load_handler
 from parity_online import logs
+from parity_online.capturing import hash_key, require_capture_fields
 from parity_online.settings import HttpChoice, ModelSettings, ServerSettings
 
 _BYTES_IN_MB = 1024 * 1024
@@ -48,6 +49,31 @@ def serve(
     gate: Annotated[
         str | None,
         typer.Option(help="When goldens diverge at start: strict (not ready), warn, or off (none are run)."),
+    ] = None,
+    capture: Annotated[
+        str | None, typer.Option(help="Record requests and answers in this folder, or at an fsspec URL.")
+    ] = None,
+    capture_sample: Annotated[
+        float | None, typer.Option(help="Share of requests to record, by a hash of their ids (1).")
+    ] = None,
+    capture_keep_errors: Annotated[
+        bool, typer.Option("--capture-keep-errors", help="Record failed rows beside the sample, too.")
+    ] = False,
+    capture_drop: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Do not record this field; repeatable.")
+    ] = None,
+    capture_hash: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Record a keyed hash of this field only; repeatable."),
+    ] = None,
+    capture_hash_key_file: Annotated[
+        Path | None, typer.Option(help="File with the key; else the variable PARITY_CAPTURE_KEY.")
+    ] = None,
+    capture_rotate_mb: Annotated[
+        float | None, typer.Option(help="Write a part when its rows take so much memory (32).")
+    ] = None,
+    capture_rotate_s: Annotated[
+        float | None, typer.Option(help="Write a part when its first row is so old (60).")
     ] = None,
     drain_s: Annotated[
         float, typer.Option(help="Time accepted requests may take to finish after SIGTERM.")
@@ -89,11 +115,23 @@ def serve(
         http=cast("HttpChoice", http),
         show_failures=show_failures,
     )
+    captured = {
+        "folder": capture,
+        "sample": capture_sample,
+        "keep_errors": capture_keep_errors or None,
+        "drop": capture_drop,
+        "hash": capture_hash,
+        "rotate_mb": capture_rotate_mb,
+        "rotate_s": capture_rotate_s,
+    }
+    key = hash_key(capture_hash_key_file)
+    found = [load_handler(ref, app_dir=app_dir) for ref in handlers]
+    require_capture_fields(found, capture_drop, capture_hash)
     chosen: list[Any] = []
-    for ref in handlers:
-        loaded = load_handler(ref, app_dir=app_dir)
+    for loaded in found:
         with_overrides = loaded.profile(profile).with_settings(set_ or [])
-        chosen.append((loaded, with_overrides, ModelSettings.of(loaded.manifest.online, options)))
+        online = ModelSettings.of(loaded.manifest.online, options, capture=captured, capture_key=key)
+        chosen.append((loaded, with_overrides, online))
     url = ""
 
     def announce(event: Mapping[str, Any]) -> None:

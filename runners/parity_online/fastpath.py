@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from parity.capture import Origin
 from parity_online import logs, predictions, v2
 from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
@@ -37,12 +38,14 @@ class Call:
         request: what the headers told.
         deadline: on `time.monotonic`.
         show_failures: see `ServerSettings`.
+        origin: the request as a capture knows it; None where nothing is captured.
     """
 
     model: ServedModel
     request: Request
     deadline: float
     show_failures: bool
+    origin: Origin | None = None
 
 
 Protocol = Callable[[Call, bytes], Awaitable[Answer]]
@@ -50,11 +53,12 @@ Protocol = Callable[[Call, bytes], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an inference request goes."""
+    """Where an inference request goes, and the wire form that it comes in."""
 
     model: ServedModel
     name: str
     protocol: Protocol
+    wire: str
 
 
 class FastPath:
@@ -73,8 +77,8 @@ class FastPath:
         self.is_draining = False
         self.body_limit_bytes = settings.body_limit_bytes
         for model in models:
-            rows = Route(model, "predictions", predictions.answer)
-            tensors = Route(model, "v2", v2.answer)
+            rows = Route(model, "predictions", predictions.answer, "rows")
+            tensors = Route(model, "v2", v2.answer, "oip")
             self._routes.setdefault(f"/predictions/{model.name}", rows)
             self._routes[f"/predictions/{model.name}/{model.version}"] = rows
             self._routes.setdefault(f"/v2/models/{model.name}/infer", tensors)
@@ -106,7 +110,9 @@ class FastPath:
         model = route.model
         try:
             deadline = time.monotonic() + self._timeout_s(route, request)
-            answer = await route.protocol(Call(model, request, deadline, self._settings.show_failures), body)
+            origin = _origin(route, request, started) if model.captures else None
+            call = Call(model, request, deadline, self._settings.show_failures, origin)
+            answer = await route.protocol(call, body)
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():
                 raise
@@ -158,3 +164,10 @@ class FastPath:
             exc_info=error if unforeseen else None,
         )
         return render(problem, request_id, show_failures=self._settings.show_failures, close=self.is_draining)
+
+
+def _origin(route: Route, request: Request, started: float) -> Origin:
+    """The request as a capture knows it; one without an id gets one, which its answer tells."""
+    if request.id is None:
+        request.id = new_id()
+    return Origin(request.id, route.wire, time.time_ns(), started)

@@ -66,6 +66,13 @@ class Metrics:
         self.gate_divergences = self._counter(
             "parity_gate_divergences", "Golden cases that diverged at start", _LABELS
         )
+        self.captured_rows = self._counter("parity_captured_rows", "Rows written to the capture", _LABELS)
+        self.capture_lost_rows = self._counter(
+            "parity_capture_lost_rows", "Rows not captured: the queue was full, or the target failed", _LABELS
+        )
+        self.capture_failures = self._counter(
+            "parity_capture_failures", "Parts of the capture that could not be written", _LABELS
+        )
         self.queue_rows = Gauge("parity_queue_rows", "Rows waiting", _LABELS, registry=self.registry)
         self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
 
@@ -82,6 +89,27 @@ class Metrics:
 
     def _counter(self, name: str, doc: str, labels: Sequence[str]) -> Counter:
         return Counter(name, doc, labels, registry=self.registry)
+
+
+class CaptureMetrics:
+    """The series of one model's capture; see `parity.capture.CaptureObserver`. For any thread."""
+
+    def __init__(self, metrics: Metrics, labels: tuple[str, str]) -> None:
+        self._rows = metrics.captured_rows.labels(*labels)
+        self._lost_rows = metrics.capture_lost_rows.labels(*labels)
+        self._failures = metrics.capture_failures.labels(*labels)
+
+    def captured(self, rows: int) -> None:
+        """So many rows have been written."""
+        self._rows.inc(rows)
+
+    def lost(self, rows: int) -> None:
+        """So many rows are lost to the capture."""
+        self._lost_rows.inc(rows)
+
+    def failed(self) -> None:
+        """A part could not be written."""
+        self._failures.inc()
 
 
 class ModelMetrics:
@@ -109,6 +137,7 @@ class ModelMetrics:
         self._cancelled = metrics.cancelled.labels(*labels)
         self.gate_divergences = metrics.gate_divergences.labels(*labels)
         self.ready = metrics.ready.labels(*labels)
+        self.capture = CaptureMetrics(metrics, labels)
         metrics.queue_rows.labels(*labels).set_function(queued_rows)
 
     def dispatched(self, waits_s: Sequence[float], rows: int) -> None:

@@ -44,7 +44,8 @@ async def answer(call: Call, body: bytes) -> Answer:
         except RowInvalidError as exc:
             model.metrics.refused_rows(1)
             raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
-        texts = await driver.submit(RowsWork((row,)), deadline=call.deadline, is_gone=call.request.is_gone)
+        work = RowsWork((row,), call.origin)
+        texts = await driver.submit(work, deadline=call.deadline, is_gone=call.request.is_gone)
         text = cast("Texts", texts).rows[0]
         if isinstance(text, RowError):
             raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
@@ -78,7 +79,11 @@ async def _answer_list(call: Call, objects: list[Any]) -> Answer:
     if len(good) < len(objects):
         model.metrics.refused_rows(len(objects) - len(good))
     works = [
-        RowsWork(tuple(good[start : start + policy.max_batch]))
+        RowsWork(
+            tuple(good[start : start + policy.max_batch]),
+            call.origin,
+            places[start : start + policy.max_batch],
+        )
         for start in range(0, len(good), policy.max_batch)
     ]
     answers = await model.driver.submit_parts(

@@ -17,6 +17,7 @@ import numpy as np
 
 from parity import numerics
 from parity.batch import Batch
+from parity.capture import CaptureWriter, Origin, Scored, Share
 from parity.codec.oip import describe
 from parity.codec.rows import RowDecoder, dumps, encode_rows
 from parity.engine import Engine
@@ -25,6 +26,7 @@ from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
+from parity_online.capturing import open_capture
 from parity_online.driver import Driver
 from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
@@ -78,16 +80,30 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class RowsWork:
-    """Decoded rows that want JSON objects back."""
+    """Decoded rows that want JSON objects back; for a capture, the request and the rows' numbers in it."""
 
     rows: tuple[Any, ...]
+    origin: Origin | None = None
+    places: Sequence[int] | None = None
+
+    @property
+    def share(self) -> Share:
+        """The rows as a capture knows them."""
+        return self.origin, self.places, len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsWork:
-    """A batch that wants columns back."""
+    """A batch that wants columns back; for a capture, the request and the rows' numbers in it."""
 
     batch: Batch
+    origin: Origin | None = None
+    places: Sequence[int] | None = None
+
+    @property
+    def share(self) -> Share:
+        """The rows as a capture knows them."""
+        return self.origin, self.places, self.batch.num_rows
 
 
 Work = RowsWork | ColumnsWork
@@ -122,8 +138,14 @@ class ServedModel:
         self._driver: Driver[Work, Texts | Columns] | None = None
         self._slot: Slot | None = None
         self._thread: Slot | None = None
+        self._capture: CaptureWriter | None = None
         self._slow_batches = 0
         self._batches = 0
+
+    @property
+    def captures(self) -> bool:
+        """Whether requests are recorded."""
+        return self._capture is not None
 
     @property
     def driver(self) -> Driver[Work, Texts | Columns]:
@@ -169,6 +191,8 @@ class ServedModel:
         else:
             self._slot = thread
         self.slot_kind = self._slot.kind
+        if self.settings.capture.folder:
+            self._capture = await thread.run(self._open_capture)
         self._driver = Driver(
             self.settings.policy(),
             self._run_batch,
@@ -203,11 +227,16 @@ class ServedModel:
             given_up = await self._driver.drain(timeout_s)
         if self._thread is not None:
             self._thread.close()
+        if self._capture is not None:
+            await asyncio.to_thread(self._capture.close)
         return given_up
 
     def _not_ready(self) -> ProblemError:
         kind = "draining" if self.state == "draining" else "not_ready"
         return ProblemError(503, kind, f"model {self.name!r} is not ready: {self.reason}", retry_after_s=1.0)
+
+    def _open_capture(self) -> CaptureWriter:
+        return open_capture(self.engine, self.settings.capture, self.metrics.capture)
 
     def _queued_rows(self) -> float:
         return 0.0 if self._driver is None else self._driver.queued_rows
@@ -236,6 +265,9 @@ class ServedModel:
         batch = self._assemble(works)
         with logs.batch(number):
             result = self.engine.run(batch)
+        if self._capture is not None:
+            shares = [work.share for work in works]
+            self._capture.offer(Scored(batch, result, shares, number, time.perf_counter()))
         self.metrics.scored(result, batch.num_rows)
         self._count_padding(result)
         texts = _texts(result) if any(isinstance(work, RowsWork) for work in works) else []

@@ -28,6 +28,7 @@ from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_online import logs
 from parity_online.app import build_app
+from parity_online.capturing import prepare_capture
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.metrics import Metrics
@@ -55,10 +56,13 @@ def serve(
     """Serve the handlers until a signal comes; returns after a clean drain.
 
     Raises:
-        ConfigError: two handlers have one name and version, or need different numerics in one process.
+        ConfigError: two handlers have one name and version, or need different numerics in one process, or
+            the folder of a capture cannot be made.
         RunnerError: the port cannot be bound, or a handler cannot be loaded.
     """
     _require_compatible(handlers)
+    for _, _, chosen in handlers:
+        prepare_capture(chosen.capture)
     disable_created_metrics()
     listener = _bind(settings)
     families = Metrics()

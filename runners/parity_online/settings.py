@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, cast, get_args
 
+from parity.capture import CaptureSettings
 from parity.errors import ConfigError, did_you_mean, shown
 from parity.profile import Profile
 from parity_online.batcher import BatchingPolicy
@@ -29,6 +30,7 @@ class ModelSettings:
             whole server; or "auto": the loop when a warm-up batch takes less than 0.25 ms.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
+        capture: whether and how its traffic is recorded.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -40,6 +42,7 @@ class ModelSettings:
     timeout_s: float = 30.0
     slot: SlotChoice = "thread"
     gate: Gate = "strict"
+    capture: CaptureSettings = field(default_factory=CaptureSettings)
 
     def __post_init__(self) -> None:
         for key in ("max_batch", "queue_rows"):
@@ -54,18 +57,32 @@ class ModelSettings:
         self.policy()
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], options: Mapping[str, Any]) -> ModelSettings:
+    def of(
+        cls,
+        table: Mapping[str, Any],
+        options: Mapping[str, Any],
+        *,
+        capture: Mapping[str, Any] | None = None,
+        capture_key: bytes = b"",
+    ) -> ModelSettings:
         """The settings of an `[online]` table; options that are not None take precedence.
+
+        Args:
+            table: the table.
+            options: the options.
+            capture: options that belong to its table `capture`.
+            capture_key: the key of hashes in a capture.
 
         Raises:
             ConfigError: a key is unknown (near names are given) or a value is wrong.
         """
-        known = {field.name for field in fields(cls)}
+        known = {item.name for item in fields(cls)}
         for key in table:
             if key not in known:
                 raise ConfigError(f"[online] has no setting {key!r}; {did_you_mean(key, known)}")
         given = {key: value for key, value in options.items() if value is not None}
-        return cls(**{**table, **given})
+        captured = CaptureSettings.of(table.get("capture", {}), capture, key=capture_key)
+        return cls(**cast("Any", {**table, **given, "capture": captured}))
 
     def fitting(self, profile: Profile) -> ModelSettings:
         """The settings with `max_batch` cut to the largest bucket; a larger batch would be split again."""

@@ -50,12 +50,14 @@ async def answer(call: Call, body: bytes) -> Answer:
     deadline = _deadline(call, asked.parameters.get("timeout"))
     is_gone = call.request.is_gone
     if decoded.num_rows <= policy.max_batch:
-        work = ColumnsWork(decoded.batch)
+        work = ColumnsWork(decoded.batch, call.origin)
         answers = [await driver.submit(work, decoded.num_rows, deadline=deadline, is_gone=is_gone)]
     else:
         pieces = decoded.batch.split(policy.max_batch)
         answers = await driver.submit_parts(
-            [(ColumnsWork(piece), piece.num_rows) for piece in pieces], deadline=deadline, is_gone=is_gone
+            [(_part(call, piece, at * policy.max_batch), piece.num_rows) for at, piece in enumerate(pieces)],
+            deadline=deadline,
+            is_gone=is_gone,
         )
     outputs = _joined(cast("list[Columns]", answers), decoded.num_rows, call)
     try:
@@ -65,6 +67,11 @@ async def answer(call: Call, body: bytes) -> Answer:
     except SchemaError as exc:
         raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc
     return json_answer(200, text, call.request.id)
+
+
+def _part(call: Call, piece: Batch, start: int) -> ColumnsWork:
+    """A piece of a request whose first row is the request's row `start`."""
+    return ColumnsWork(piece, call.origin, range(start, start + piece.num_rows))
 
 
 def _joined(answers: Sequence[Columns], num_rows: int, call: Call) -> Batch:
