@@ -110,12 +110,13 @@ def score(
             nothing was scored), or a file cannot be read or written.
         ResumeError: the output folder holds the work of another job.
         RowsError: more rows failed than `max_errors` allows.
+        CertificateError: the profile is exact, and no certificate holds here; nothing was scored.
         ParityError: the handler cannot be loaded, or wrote into its inputs.
     """
     started = time.perf_counter()
     loaded = _loaded(handler, app_dir)
     settings = (settings if settings is not None else Settings()).with_defaults(loaded.manifest.batch)
-    profile = settings.profile if settings.profile is not None else loaded.profile()
+    profile = Engine(loaded, settings.profile).profile  # where it is exact, with a certificate's buckets
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     plan = make_plan(paths, loaded, columns)
     batch_rows = settings.batch_rows or default_batch_rows(profile)

@@ -61,6 +61,7 @@ def load(
         ReferenceNotFoundError: there is no such handler; the message guesses why.
         ConfigError: handler.toml, the profile or a setting is wrong.
         StageError: the handler's `initialize` raised; its exception is the cause.
+        CertificateError: the profile is exact, and no certificate holds here; `parity probe` makes one.
     """
     return Session(handler, profile, app_dir=app_dir, batch_rows=batch_rows, settings=settings)
 
@@ -258,7 +259,8 @@ class Session:
         profile = self.profile
         buckets = f", buckets {', '.join(map(str, profile.buckets))}" if profile.buckets else ""
         closed = ", closed" if self._engine is None else ""
-        numerics = f"{profile.device}, {profile.precision}{buckets}"
+        exact = ", exact" if profile.exact else ""
+        numerics = f"{profile.device}, {profile.precision}{buckets}{exact}"
         return f"{self.name} {self.version}, profile {profile.name} ({numerics}){closed}"
 
     def _open(self, target: str | Path | type[Handler]) -> None:
@@ -270,6 +272,7 @@ class Session:
         profile = loaded.profile(wanted) if isinstance(wanted, str) else wanted
         profile = profile.override(self._settings)
         engine = Engine(loaded, profile).__enter__()
+        profile = engine.profile  # where it is exact, with a certificate's buckets
         Session._applied = profile
         self.close()
         self.loaded, self.profile, self.last = loaded, profile, None

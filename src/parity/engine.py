@@ -106,11 +106,16 @@ class Engine:
 
     Raises:
         ConfigError: the handler has no schemas.
+        CertificateError: the profile is exact, and no certificate holds here.
     """
 
     def __init__(self, handler: LoadedHandler | type[Handler], profile: Profile | None = None) -> None:
         self.loaded = handler if isinstance(handler, LoadedHandler) else LoadedHandler.of(handler)
         self.profile = profile if profile is not None else self.loaded.profile()
+        if self.profile.exact:
+            from parity.exact import promised
+
+            self.profile = promised(self.loaded, self.profile)
         self._handler: Handler | None = None
         self._tap: Tap | None = None
 
@@ -120,6 +125,7 @@ class Engine:
         Raises:
             StageError: the handler's constructor or `initialize` raised; its exception is the cause.
             ConfigError: the profile's device is not there, or a model file does not fit.
+            CertificateError: the profile is exact, and rows that are run again get other bits than certified.
         """
         numerics.apply(self.profile)
         _check_device(self.profile)
@@ -144,6 +150,10 @@ class Engine:
                 stage="initialize",
             ) from exc
         self._handler = handler
+        if self.profile.exact:
+            from parity.exact import admit
+
+            admit(self)
         self._tap = Tap.from_environment()
         if self._tap is not None:
             self._tap.enter(self.fingerprint())

@@ -14,6 +14,7 @@ ParityError                     exit 2: usage, configuration, unreadable input
 ├── DivergenceError       (1)   answers differ
 ├── GoldenError           (3)   a golden case is missing, stale or orphaned
 ├── FingerprintError      (4)   refused: not the machine or build that was proven
+│   └── CertificateError        refused: exact mode without a certificate that holds here
 ├── NothingComparedError  (5)   a proof that compared no row
 ├── RunnerError           (6)   a runner failed to start or crashed
 └── NondeterministicError (7)   a handler differs from itself under identical conditions
@@ -153,6 +154,10 @@ class FingerprintError(ParityError):
     """Refused: this is not the machine, build or profile that was proven."""
 
     exit_code: ClassVar[int] = 4
+
+
+class CertificateError(FingerprintError):
+    """Refused: exact mode was asked for, and no certificate of `parity probe` holds here."""
 
 
 class NothingComparedError(ParityError):

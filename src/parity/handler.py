@@ -225,13 +225,13 @@ class LoadedHandler:
         """SHA-256 of the source (code and schemas) and of the artifacts, by file content.
 
         "source" covers every .py file and handler.toml of the folder, "artifacts" every other file but
-        README, tests, goldens, caches and what batch jobs wrote there. For a class without a folder,
-        "source" covers the schemas only.
+        README, tests, goldens, certificates, caches and what batch jobs wrote there. For a class without a
+        folder, "source" covers the schemas only.
         """
         source, artifacts = hashlib.sha256(), hashlib.sha256()
         for schema in (self.inputs, self.outputs):
             source.update(schema.digest_text().encode())
-        for path in sorted(_files_of(self.root)) if self.root is not None else ():
+        for path in sorted(files_of(self.root)) if self.root is not None else ():
             relative = path.relative_to(self.root or path)
             target = source if path.suffix == ".py" or relative.name == "handler.toml" else artifacts
             content = path.read_bytes()
@@ -240,13 +240,13 @@ class LoadedHandler:
         return {"source": source.hexdigest(), "artifacts": artifacts.hexdigest()}
 
 
-def _files_of(root: Path) -> Iterator[Path]:
+def files_of(root: Path) -> Iterator[Path]:
     """The files of a handler's folder that have a say in its answers."""
     for here, folders, names in os.walk(root):
         if _BATCH_OUTPUT.issubset([*folders, *names]):
             folders.clear()
             continue
-        beside = ("golden", "tests") if Path(here) == root else ()
+        beside = ("golden", "tests", "certificates") if Path(here) == root else ()
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN) and name not in beside]
         for name in names:
             path = Path(here, name)

@@ -22,11 +22,16 @@ class Profile:
         device: "cpu", "cuda" or "cuda:N".
         precision: the dtype that `Context.load_model` gives a model's weights.
         buckets: batch sizes that inference is padded to, ascending; empty means batches as they come. Rows
-            get the same bits in every batch composition only where a bucket was proven to do so.
+            get the same bits in every batch composition only where a bucket was proven to do so: see `exact`.
         threads: intra-op threads of torch; 1 leaves parallelism to batches and requests.
         deterministic: ask torch for deterministic algorithms.
         tf32: allow TF32 in matrix products and convolutions on NVIDIA GPUs.
         seed: seed of the random generators when the handler is loaded.
+        exact: promise bit-identical answers in every batch and runner: an engine refuses to load unless a
+            certificate of `parity probe` holds here for these settings. Without buckets, the certificate's
+            own are taken.
+        certificate: where that certificate lies: its file, or the folder of certificates; a relative path is
+            below the handler's folder. By default `certificates/` there.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -40,6 +45,8 @@ class Profile:
     deterministic: bool = True
     tf32: bool = False
     seed: int = 0
+    exact: bool = False
+    certificate: str = ""
 
     def __post_init__(self) -> None:
         buckets = cast("object", self.buckets)  # a TOML file may say anything
@@ -56,7 +63,7 @@ class Profile:
             raise self._wrong("threads", "a positive number of threads")
         if isinstance(self.seed, bool) or self.seed < 0:
             raise self._wrong("seed", "a number of at least 0")
-        for flag in ("deterministic", "tf32"):
+        for flag in ("deterministic", "tf32", "exact"):
             if not isinstance(getattr(self, flag), bool):
                 raise self._wrong(flag, "true or false")
 
