@@ -125,9 +125,9 @@ class ServedModel:
         self.loaded = loaded
         self.name = loaded.name
         self.version = loaded.version
-        self.profile = profile
-        self.settings = settings.fitting(profile)
         self.engine = Engine(loaded, profile)
+        self.profile = self.engine.profile  # with the buckets of a certificate, where the profile is exact
+        self.settings = settings.fitting(self.profile)
         self.decoder = RowDecoder(loaded.inputs)
         self.input_tensors = describe(loaded.inputs)
         self.output_tensors = describe(loaded.outputs)

@@ -23,7 +23,7 @@ import uvicorn
 import uvloop
 from prometheus_client import disable_created_metrics
 
-from parity.errors import ConfigError, ParityError, RunnerError
+from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_online import logs
@@ -58,18 +58,21 @@ def serve(
     Raises:
         ConfigError: two handlers have one name and version, or need different numerics in one process, or
             the folder of a capture cannot be made.
+        FingerprintError: a profile is exact, and its certificate does not hold here.
         RunnerError: the port cannot be bound, or a handler cannot be loaded.
     """
     _require_compatible(handlers)
     for _, _, chosen in handlers:
         prepare_capture(chosen.capture)
     disable_created_metrics()
-    listener = _bind(settings)
     families = Metrics()
     models = [ServedModel(loaded, profile, chosen, families) for loaded, profile, chosen in handlers]
+    listener = _bind(settings)
     server = _Server(models, FastPath(build_app(models, families), models, settings), settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
+    if isinstance(server.failure, FingerprintError):
+        raise server.failure
     if server.failure is not None:
         raise RunnerError(
             f"handler {server.failed_name} cannot be served: {server.failure}"
