@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from parity import __version__
-from parity.cli import check, compare, doctor, golden, new, run
+from parity.cli import check, compare, doctor, golden, new, probe, run
 from parity.errors import ConfigError, ParityError, StageError
 from parity.registry import find_runner, runner_names
 
@@ -142,5 +142,6 @@ app.command("run")(run.run)
 app.add_typer(golden.app, name="golden")
 app.command("check")(check.check)
 app.command("compare")(compare.compare_files)
+app.command("probe")(probe.probe)
 app.command("new")(new.new)
 app.command("doctor")(doctor.doctor)
