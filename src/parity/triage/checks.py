@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from parity.compare import Tolerances, compare
+from parity.compare import Comparison, Tolerances, compare
 from parity.result import ERROR_COLUMN
 from parity.stages import Traces, Value
 from parity.triage.alignment import aligned
@@ -194,8 +194,16 @@ def _answers(
     ranked = sorted(
         found, key=lambda item: (item.place == ERROR_COLUMN, -len(item.failing), -len(item.differing))
     )
-    column = ranked[0].place.partition(".")[0] if ranked else ""
-    return tuple(ranked), column, figures
+    return tuple(ranked), _worst_column(compared, ranked), figures
+
+
+def _worst_column(compared: Comparison, ranked: Sequence[Pair]) -> str:
+    """The column with the most failing rows; a row that fails on one side only counts for `_error`."""
+    failing = [column for column in compared.columns if column.failing]
+    if failing:
+        return max(failing, key=lambda column: column.failing).name
+    missing = [finding.column for finding in compared.findings if finding.fails and finding.column]
+    return missing[0] if missing else (ranked[0].place.partition(".")[0] if ranked else "")
 
 
 def _judged(

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from parity.compare import Tolerances
 from parity.engine import Engine
-from parity.triage.checks import ORDER, compare_stages
-from parity.triage.model import Diagnosis, Divergence
+from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
+from parity.triage.catalogue import CATALOGUE
+from parity.triage.checks import ORDER, Comparisons, compare_stages
+from parity.triage.model import Cause, Diagnosis, Divergence, RuledOut
+from parity.triage.swap import confirmed
+from parity.triage.trials import OutOfTimeError, Trials
+
+logger = logging.getLogger(__name__)
 
 
 def diagnose(
@@ -23,15 +31,74 @@ def diagnose(
             Tolerances() if engine is None else Tolerances.from_mapping(engine.loaded.manifest.tolerance)
         )
     compared = compare_stages(divergence, tolerances)
+    rows = {row for item in compared.answers for row in item.failing}
+    if not rows:
+        rows = {row for item in compared.answers for row in item.differing}
+    case = Case(divergence, compared, None if engine is None else Trials(engine))
+    compared = _confirmed(case)
     first = compared.first
-    rows = {row for item in compared.answers for row in item.failing or item.differing}
-    if first is not None:
-        rows |= set(first.check.rows)
+    case = Case(divergence, compared, case.trials)
+    causes, ruled_out = _examined(case)
     return Diagnosis(
         stage=None if first is None else first.check.stage,
         place="" if first is None else first.check.place,
         column=compared.column,
         rows=tuple(sorted(rows)),
+        cause=causes[0] if causes else None,
+        also=tuple(causes[1:]),
+        ruled_out=tuple(ruled_out),
         stages=tuple(compared.stages[stage].check for stage in ORDER),
         figures=compared.figures,
     )
+
+
+def _confirmed(case: Case) -> Comparisons:
+    """The stages with what swaps say of them; as they are where the handler breaks on strange values."""
+    try:
+        return confirmed(case)
+    except Exception:
+        logger.debug("event=swap_not_made", exc_info=True)
+        return case.compared
+
+
+def _examined(case: Case) -> tuple[list[Cause], list[RuledOut]]:
+    """The causes that explain the difference, best first, and those that do not."""
+    causes: list[Cause] = []
+    ruled_out: list[RuledOut] = []
+    for suspect in CATALOGUE:
+        if case.group not in suspect.groups:
+            continue
+        if causes and suspect.name not in _ALSO:
+            continue
+        try:
+            finding = _examine(suspect, case)
+        except OutOfTimeError:
+            ruled_out.append(RuledOut(suspect.name, "not tried: the time for trials is used up"))
+            continue
+        if isinstance(finding, Explained):
+            causes.append(
+                Cause(
+                    suspect.name,
+                    finding.sentence or suspect.sentence,
+                    finding.evidence,
+                    finding.remedy or suspect.remedy,
+                )
+            )
+        elif isinstance(finding, Refuted):
+            ruled_out.append(RuledOut(suspect.name, finding.why))
+    return causes, ruled_out
+
+
+_ALSO = ("precision", "device", "weights", "environment", "source")
+"""What is looked at even where a cause is found: facts about the two sides."""
+
+
+def _examine(suspect: Suspect, case: Case) -> Finding:
+    """What comes of a cause; one whose examination breaks on strange values has not been tried."""
+    try:
+        return suspect.examine(case)
+    except OutOfTimeError:
+        raise
+    except Exception as exc:
+        logger.debug("event=cause_not_examined cause=%s", suspect.name, exc_info=True)
+        return Refuted(f"not tried: {type(exc).__name__}: {exc}")

@@ -134,10 +134,30 @@ def same(one: Value, other: Value) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fcmM")
 
 
-def close(one: Value, other: Value, measured_in: str | None = None, scale: float = 0.0) -> bool:
-    """Whether two values are the same but for float noise at `scale` or their own."""
-    difference = _difference(one, other, lambda _: np.float64(scale), measured_in)
-    return difference is None or not difference.fails
+def alike(one: Value, other: Value, scale: float = 0.0) -> bool:
+    """Whether two values are equal but for their width and float noise, as after a change of one of them.
+
+    Numbers of any kind are compared as numbers, to the noise of the narrower float among the two.
+    """
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind not in "biuf" or other.dtype.kind not in "biuf":
+        return same(one, other)
+    floats = [value.dtype for value in (one, other) if value.dtype.kind == "f"]
+    if not floats:
+        return bool((one == other).all())
+    dtype = str(min(floats, key=lambda item: item.itemsize))
+    first, second = one.astype(np.float64), other.astype(np.float64)
+    finite = np.isfinite(first) & np.isfinite(second)
+    if not np.array_equal(first[~finite], second[~finite], equal_nan=True):
+        return False
+    first, second = first[finite], second[finite]
+    if not first.size:
+        return True
+    usual = max(scale, float(np.median(np.abs(second))))
+    sizes = np.maximum(np.maximum(np.abs(first), np.abs(second)), usual)
+    limit = STAGE_ULP * spacing(sizes, dtype if dtype in _MEASURED else "float64")
+    return bool((np.abs(first - second) <= limit).all())
 
 
 def _scales(values: Sequence[Value | None]) -> Callable[[Value], Any]:
