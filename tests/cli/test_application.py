@@ -127,3 +127,15 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path, scale: str) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout == '{"y":3.0}\n'
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "compare", "new", "doctor", "batch", "serve"])
+def test_a_command_does_not_load_what_only_proofs_need(command: str) -> None:
+    code = (
+        "import sys\nfrom parity.cli import app\n"
+        f"try: app([{command!r}, '--help'])\nexcept SystemExit: pass\n"
+        "print([n for n in ('hypothesis', 'time_machine', 'parity.laws', 'torch') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,22 +1,35 @@
 """The typer application: our commands, the installed runners' commands, and how errors are shown.
 
-A runner's module is imported when its command is asked for, or to list the commands.
+A command's module is imported when it is asked for, or to list all: what one command needs costs no other
+one its start, and a batch job or a server is started often.
 """
 
 from __future__ import annotations
 
+import importlib
 import traceback
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from parity import __version__
-from parity.cli import check, compare, doctor, golden, new, probe, run
 from parity.errors import ConfigError, ParityError, StageError
 from parity.registry import find_runner, runner_names
+
+OWN: Final[Mapping[str, str]] = {
+    "run": "parity.cli.run:run",
+    "golden": "parity.cli.golden:app",
+    "check": "parity.cli.check:check",
+    "compare": "parity.cli.compare:compare_files",
+    "probe": "parity.cli.probe:probe",
+    "new": "parity.cli.new:new",
+    "doctor": "parity.cli.doctor:doctor",
+}
+"""Our commands in the order in which they are listed: a function, or the typer application of several."""
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells give it."""
@@ -27,14 +40,14 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Our commands in order, then the runners'."""
-        own = super().list_commands(ctx)
-        return [*own, *(name for name in _runner_commands() if name not in own)]
+        del ctx
+        return [*OWN, *(name for name in _runner_commands() if name not in OWN)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command called `cmd_name`; a runner's is made now."""
-        found = super().get_command(ctx, cmd_name)
-        if found is not None:
-            return found
+        """The command called `cmd_name`, imported and made now."""
+        del ctx
+        if cmd_name in OWN:
+            return _own_command(cmd_name)
         runner = _runner_commands().get(cmd_name)
         return None if runner is None else _command_of(cmd_name, runner)
 
@@ -94,6 +107,18 @@ def _runner_commands() -> dict[str, str]:
     return found
 
 
+def _own_command(name: str) -> Any:
+    module, _, attribute = OWN[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        command = get_command(found)
+        command.name = name
+        return command
+    alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+    alone.command(name)(found)
+    return get_command(alone)
+
+
 def _command_of(command_name: str, runner_name: str) -> Any:
     alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
     try:
@@ -136,12 +161,3 @@ def _main(
     if version:
         typer.echo(f"parity {__version__}")
         raise typer.Exit
-
-
-app.command("run")(run.run)
-app.add_typer(golden.app, name="golden")
-app.command("check")(check.check)
-app.command("compare")(compare.compare_files)
-app.command("probe")(probe.probe)
-app.command("new")(new.new)
-app.command("doctor")(doctor.doctor)

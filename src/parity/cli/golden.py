@@ -26,6 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
 
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
