@@ -37,6 +37,24 @@ def test_a_divergence_through_a_real_runner_is_exit_code_1(parity: Parity, recor
     assert done.err == ""
 
 
+@pytest.mark.slow
+def test_junit_and_github_get_theirs(
+    parity: Parity, recorded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_handler(Path(recorded), factor=2.5)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    options = ("--runner", "batch", "--no-laws", "--junit", "junit.xml", "--github")
+    done = parity("check", recorded, *options)
+    assert done.code == 1
+    title = "title=batch divergent on case first"
+    assert f"::error file=scale/handler.py,{title}::" in done.out
+    assert (tmp_path / "summary.md").read_text().startswith("## ❌ scale")
+    assert (tmp_path / "junit.xml").read_text().startswith("<?xml")
+    told = parity("check", recorded, *options, "--json")
+    assert json.loads(told.out)["exit_code"] == 1
+    assert told.err.startswith("::error ")
+
+
 def test_a_handler_without_goldens_is_exit_code_3(parity: Parity, scale: str) -> None:
     assert parity("check", scale).code == 3
 
@@ -49,6 +67,7 @@ def test_a_handler_without_goldens_is_exit_code_3(parity: Parity, scale: str) ->
         (("--case", "frist"), "no golden case 'frist'"),
         (("--law", "order", "--no-laws"), "exclude each other"),
         (("--html", "nowhere/report.html"), "does not exist"),
+        (("--junit", "nowhere/junit.xml"), "does not exist"),
     ],
 )
 def test_wrong_options_are_told_before_anything_runs(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from parity.compare import Close, Comparison, Tolerances, compare
 from parity.laws.outcome import Counterexample, LawOutcome
 from parity.report import CheckReport, Entry
+from parity.triage import Cause, Diagnosis, RuledOut, StageCheck
 
 HOSTILE = "<script>alert('x')</script>\x1b[2J\u202e"
 FINGERPRINT = {"python": "3.11.9", "torch": "2.13.0", "cpu": "x86-64 AVX2", "threads": "1"}
@@ -35,6 +36,13 @@ def divergent(text: str = "boot") -> Comparison:
     inputs = pa.table({"title": [text] * 64, "pixels": [[0] * 784] * 64})
     wrong = answers(noise=1e-3, name=text).append_column("extra" + text, [[1] * 64])
     return compare(answers(), wrong, inputs=inputs)
+
+
+def failing() -> Comparison:
+    """Give a comparison of rows that were recorded to fail, and do."""
+    errors = pa.array([{"kind": "rejected", "stage": "preprocess", "field": None, "message": "no"}] * 4)
+    table = pa.table({"label": pa.nulls(4, pa.string()), "_error": errors})
+    return compare(table, table)
 
 
 def entry(
@@ -75,9 +83,55 @@ def differing() -> CheckReport:
     return report(*entries, laws=(law(), law("broken", "neighbours")), reference="handlers/fashion")
 
 
+def diagnosis(text: str = "") -> Diagnosis:
+    """Give a diagnosis such as triage makes of exchanged channels, with `text` in every place."""
+    return Diagnosis(
+        stage="preprocess",
+        place=f"value['pixels']{text}",
+        column=f"confidence{text}",
+        rows=tuple(row for row in range(64) if row % 6),
+        cause=Cause(
+            f"channel-order{text}",
+            f"the channels of an image come in another order{text}",
+            f"the permutation [2, 1, 0] of axis 0 makes all 53 differing rows equal{text}",
+            f"decode to RGB on both sides; OpenCV gives BGR{text}",
+        ),
+        also=(Cause(f"transpose{text}", f"two axes are exchanged{text}", f"3 rows become equal{text}"),),
+        ruled_out=(
+            RuledOut(f"row-order{text}", f"no permutation of the rows makes them equal{text}"),
+            RuledOut("affine-scale", "the best line leaves a difference of 0.31"),
+            RuledOut("weights", "the digests of the artifacts are equal"),
+        ),
+        stages=(
+            StageCheck("decode", "identical"),
+            StageCheck(
+                "preprocess", "divergent", f"value['pixels']{text}", (1, 2, 3), 0.71, f"53 rows{text}"
+            ),
+            StageCheck("inference", "divergent", "value", (1, 2, 3), 1.42, "53 of 64 rows differ"),
+            StageCheck("postprocess", "divergent", "confidence", (1, 2, 3), 0.5, "53 of 64 rows differ"),
+            StageCheck("encode", "unknown"),
+        ),
+        figures={f"max abs{text}": 1.42, "rows differing": 53.0},
+    )
+
+
+def diagnosed(text: str = "") -> CheckReport:
+    """Give a report of a divergence of which the cause was found."""
+    return report(
+        entry(divergent(), "online", "json", diagnosis=diagnosis(text)), reference="handlers/fashion"
+    )
+
+
 def hostile() -> CheckReport:
     entries = [
-        entry(divergent(HOSTILE), HOSTILE, HOSTILE, case=HOSTILE, recorded={HOSTILE: HOSTILE}),
+        entry(
+            divergent(HOSTILE),
+            HOSTILE,
+            HOSTILE,
+            case=HOSTILE,
+            recorded={HOSTILE: HOSTILE},
+            diagnosis=diagnosis(HOSTILE),
+        ),
         entry(None, HOSTILE, error=HOSTILE),
     ]
     return report(

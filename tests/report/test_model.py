@@ -1,4 +1,4 @@
-"""Verdict, exit code and advice follow from the data."""
+"""Verdict, exit code, matrix and advice follow from the data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,22 @@ import pytest
 
 from parity.compare import compare
 from parity.report import EXIT_CODES, CheckReport, advice, as_json
+from parity.report.matrix import Cell, divergences, matrix
 
-from .reports import agreeing, differing, divergent, entry, hostile, law, report, same, within
+from .photos import photo_report
+from .reports import (
+    agreeing,
+    diagnosed,
+    differing,
+    divergent,
+    entry,
+    failing,
+    hostile,
+    law,
+    report,
+    same,
+    within,
+)
 
 EMPTY = pa.table({"x": pa.array([], pa.int64())})
 
@@ -19,29 +33,93 @@ EMPTY = pa.table({"x": pa.array([], pa.int64())})
     ("found", "verdict", "code"),
     [
         (report(entry(same()), entry(within(), "online")), "agrees", 0),
-        (report(entry(same()), laws=(law("noise"), law("nothing"))), "agrees", 0),
+        (report(entry(same()), laws=(law("noise"), law("nothing"), law("skipped"))), "agrees", 0),
         (report(entry(same()), entry(compare(EMPTY, EMPTY), case="empty")), "agrees", 0),
+        (report(laws=(law("holds"), law("nothing"))), "agrees", 0),
         (report(entry(same()), entry(divergent())), "diverges", 1),
         (report(entry(same()), laws=(law("broken"),)), "diverges", 1),
+        (report(entry(divergent()), entry(None, refused=True)), "diverges", 1),
+        (report(entry(same()), entry(None, refused=True)), "refused", 4),
         (report(), "nothing compared", 5),
         (report(entry(compare(EMPTY, EMPTY))), "nothing compared", 5),
+        (report(entry(compare(EMPTY, EMPTY)), laws=(law("holds"),)), "nothing compared", 5),
+        (report(entry(failing())), "nothing compared", 5),
+        (report(laws=(law("nothing"), law("skipped"))), "nothing compared", 5),
+        (report(entry(same()), laws=(law("unable"), law())), "law unable", 6),
+        (report(entry(divergent()), laws=(law("unable"), law("broken"))), "law unable", 6),
         (report(entry(divergent()), entry(None, error="crash")), "runner crashed", 6),
-        (report(entry(None), laws=(law("broken", "repeatable"),)), "nondeterministic", 7),
+        (report(entry(None), laws=(law("unable"), law("broken", "repeatable"))), "nondeterministic", 7),
     ],
 )
 def test_the_gravest_finding_decides(found: CheckReport, verdict: str, code: int):
     assert (found.verdict, found.exit_code) == (verdict, code)
-    assert set(EXIT_CODES.values()) == {0, 1, 5, 6, 7}
 
 
-@pytest.mark.parametrize("found", [agreeing(), differing(), hostile()])
+def test_every_exit_code_of_the_design_but_those_of_errors_is_a_verdict():
+    assert set(EXIT_CODES.values()) == {0, 1, 4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("found", [agreeing(), differing(), diagnosed(), hostile()])
 def test_a_report_is_json(found: CheckReport):
-    data = json.loads(as_json.render(found))
+    text = as_json.render(found)
+    data = json.loads(text)
     assert data["verdict"] == found.verdict
     assert data["exit_code"] == found.exit_code
     assert len(data["entries"]) == len(found.entries)
-    assert data["next"] == advice(found)
+    assert data.pop("next") == advice(found)
+    assert data.pop("matrix") == json.loads(json.dumps(matrix(found).to_dict()))
     assert data == json.loads(json.dumps(found.to_dict(), allow_nan=False))
+
+
+@pytest.mark.slow
+def test_samples_and_diagnosis_are_in_the_json_a_list_a_line():
+    text = as_json.render(photo_report())
+    entry = json.loads(text)["entries"][2]
+    assert entry["diagnosis"]["cause"]["name"] == "channel-order"
+    column = entry["samples"]["columns"][0]
+    assert column["column"] == "warmth"
+    assert len(column["expected"]) == len(column["rows"]) == 60
+    assert {item["where"] for item in entry["samples"]["pictures"]} > {"photo", "file", "mask"}
+    assert max(line.count(",") for line in text.splitlines()) > 50
+    assert len(text.splitlines()) < 5000
+
+
+def test_the_matrix_has_a_row_for_each_runner_and_a_column_for_each_check():
+    found = matrix(differing())
+    assert found.runners == ("engine", "notebook", "online json", "online v2")
+    assert found.checks == (("case", "sample"), ("law", "order"), ("law", "neighbours"))
+    assert found.row("engine") == [None, Cell("holds", 128), Cell("broken", 128)]
+    assert found.row("online json") == [Cell("divergent", 64, 64, 64), None, None]
+    assert found.row("online v2") == [Cell("crashed", 0), None, None]
+
+
+def test_a_law_that_is_told_twice_has_the_graver_verdict_in_the_matrix():
+    found = matrix(
+        report(laws=(law("broken"), law("holds"), law("unable", "device"), law("broken", "device")))
+    )
+    assert [cell.verdict for cell in found.cells.values()] == ["broken", "unable"]
+    assert found.cells["engine", "law", "order"].compared == 256
+
+
+def test_entries_that_fail_alike_are_one_divergence():
+    wrong = divergent()
+    found = report(
+        entry(wrong, "batch"),
+        entry(wrong, "online"),
+        entry(divergent("shoe"), "notebook"),
+        entry(wrong, "batch", case="other"),
+        entry(None, "ray", error="a"),
+        entry(None, "spark", error="a"),
+        entry(None, "dask", error="b"),
+        entry(same(), "engine"),
+    )
+    assert [[entry.name for entry in group] for group in divergences(found)] == [
+        ["batch", "online"],
+        ["notebook"],
+        ["batch"],
+        ["ray", "spark"],
+        ["dask"],
+    ]
 
 
 def test_agreement_needs_no_advice():
@@ -52,6 +130,12 @@ def test_one_runner_that_differs_is_named_with_those_that_agree():
     steps = " ".join(advice(report(entry(same(), "notebook"), entry(divergent(), "online", "json"))))
     assert "differs in online json; notebook agrees" in steps
     assert "no float noise" in steps
+
+
+def test_a_known_cause_comes_with_its_remedy_and_spares_the_talk_of_tolerances():
+    steps = advice(diagnosed())
+    assert steps[0] == "channel-order: decode to RGB on both sides; OpenCV gives BGR"
+    assert not any("tolerance" in step or "ulp" in step for step in steps)
 
 
 def test_all_runners_that_differ_point_at_the_handler():
@@ -71,8 +155,12 @@ def test_what_changed_since_the_recording_is_told():
     assert any("torch" in step for step in advice(differing()))
 
 
-def test_crashes_are_told_with_their_error():
+def test_crashes_refusals_and_laws_that_could_not_be_tried_are_told_with_their_reasons():
     assert any("status 1 before it was ready" in step for step in advice(differing()))
+    refused = report(entry(None, error="another CPU", refused=True))
+    assert "Runner batch refused case sample: another CPU" in advice(refused)
+    unable = report(laws=(law("unable", "process", "no memory"),))
+    assert "Law 'process' could not be tried: found no memory" in advice(unable)
 
 
 def test_nothing_compared_says_how_to_record():

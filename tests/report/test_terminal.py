@@ -6,7 +6,19 @@ import pytest
 
 from parity.report.terminal import render, render_comparison
 
-from .reports import agreeing, differing, divergent, entry, hostile, law, loose, report, same, within
+from .reports import (
+    agreeing,
+    diagnosed,
+    differing,
+    divergent,
+    entry,
+    hostile,
+    law,
+    loose,
+    report,
+    same,
+    within,
+)
 
 
 def test_agreement_fits_a_screen():
@@ -37,6 +49,45 @@ def test_a_divergence_shows_rows_inputs_and_what_to_do():
     assert counterexample is not None
     assert counterexample.summary() in text
     assert "next: " in text
+
+
+def test_a_diagnosis_is_told_with_stage_rows_figures_cause_and_evidence():
+    text = render(diagnosed())
+    assert (
+        "first differs in preprocess at value['pixels']; column confidence; rows 1, 2, 3, 4, 5, 7 and" in text
+    )
+    assert "max abs 1.42" in text
+    assert "cause: channel-order: the channels of an image come in another order (the permutation" in text
+
+
+def test_a_divergence_of_one_runner_fits_a_screen():
+    text = render(
+        report(entry(same()), entry(divergent(), "online", diagnosis=diagnosed().entries[0].diagnosis))
+    )
+    assert len(text.splitlines()) <= 22
+
+
+def test_no_more_than_a_few_differences_are_told_in_detail():
+    entries = [entry(divergent(f"boot {place}"), f"runner {place}") for place in range(30)]
+    laws = tuple(law("broken", f"law {place}") for place in range(18))
+    text = render(report(*entries, laws=laws))
+    assert "... and 22 more fail" in text
+    assert "... and 44 more; the HTML report (--html FILE) has them all" in text
+    assert "18 laws: 18 broken (law 0, law 1," in text
+    assert len(text.splitlines()) < 60
+
+
+def test_runners_that_differ_alike_are_told_once():
+    wrong = divergent()
+    text = render(report(*(entry(wrong, f"runner {place}") for place in range(6))))
+    assert "runner 0, runner 1, runner 2, runner 3 and 2 more, case sample" in text
+    assert text.count("rows outside 64 ulp") == 1
+
+
+@pytest.mark.parametrize("verdict", ["unable", "skipped", "nothing"])
+def test_a_law_without_an_answer_is_never_a_silent_pass(verdict: str):
+    text = render(report(entry(same()), laws=(law(), law(verdict, "process"), *[law()] * 6)))
+    assert f"1 {verdict} (process)" in text
 
 
 def test_lines_stay_short_whatever_the_values():

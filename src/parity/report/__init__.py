@@ -8,6 +8,7 @@ The modules:
     html       one file, for people
 """
 
-from parity.report.model import EXIT_CODES, CheckReport, CheckVerdict, Entry, EntryVerdict, advice
+from parity.report.advice import advice
+from parity.report.model import EXIT_CODES, CheckReport, CheckVerdict, Entry, EntryVerdict
 
 __all__ = ["EXIT_CODES", "CheckReport", "CheckVerdict", "Entry", "EntryVerdict", "advice"]

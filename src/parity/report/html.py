@@ -1,244 +1,293 @@
-"""A check report as one HTML file: the verdict first, then who was compared, then every difference.
+"""A check report as one HTML file: the verdict first, then runners by checks, then every difference.
 
-Every value is escaped where it enters the markup; nothing is loaded from anywhere.
+Every value is escaped where it enters the markup; nothing is loaded from anywhere. What does not fit into
+`page.MAX_BYTES` is told in short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from html import escape
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import cast
 
-from parity.compare import ColumnComparison, Comparison, Spread, WorstRow
-from parity.report.charts import histogram
-from parity.report.model import CheckReport, Entry, advice
-from parity.report.page import document
-from parity.report.words import clean, number, percent, remarks, value, worst, worst_of_column
+from parity.compare import Comparison
+from parity.laws import LawOutcome
+from parity.report import evidence
+from parity.report.advice import advice, reference
+from parity.report.articles import entry_article, law_article
+from parity.report.markup import folded, mark, pairs, table, text, tone, verdict
+from parity.report.matrix import Cell, Matrix, divergences, matrix
+from parity.report.model import CheckReport, Entry
+from parity.report.page import MAX_BYTES, Room, document
+from parity.report.words import clean, percent, ulps, worst
 
-if TYPE_CHECKING:
-    from parity.laws.outcome import LawOutcome
+MAX_CHECKS = 60
+MAX_RUNNERS = 40
+MAX_ARTICLES = 40
+MAX_PASSED = 60
+MAX_STEPS = 20
+MAX_FACTS = 200
 
-_SIGNS = {"good": "✓", "note": "•", "bad": "✗"}
-_GOOD = frozenset({"identical", "within", "agrees", "holds"})
-_NOTE = frozenset({"noise", "nothing", "skipped", "ignored", "nothing compared"})
 _SENTENCES = {
     "agrees": "Every runner gives the recorded answers",
     "diverges": "Answers differ",
+    "refused": "A runner refused to answer",
     "nothing compared": "Nothing was compared, so nothing is proven",
     "runner crashed": "A runner failed to start or crashed",
+    "law unable": "A law could not be tried",
     "nondeterministic": "The handler differs from itself under identical conditions",
 }
 
-
-def render(report: CheckReport) -> str:
-    """The report as a self-contained HTML document, readable on a phone, in light and dark."""
-    body = [_banner(report), _matrix(report), _laws(report.laws)]
-    failures = list(report.failures())
-    if failures:
-        body.append("<h2>Differences</h2>")
-        body += [_entry(entry) for entry in failures]
-    passed = [entry for entry in report.entries if entry.ok and entry.comparison is not None]
-    if passed:
-        body.append("<h2>Columns of what agrees</h2>")
-        body += [_passed(entry) for entry in passed]
-    body.append(_fingerprint(report))
-    title = clean(f"{report.handler} {report.version}: {report.verdict}")
-    return document(title, "\n".join(part for part in body if part))
+Article = Callable[[str, bool], str]
 
 
-def _banner(report: CheckReport) -> str:
-    distances = [
-        e.comparison.worst_ulp
-        for e in report.entries
-        if e.comparison is not None and e.comparison.worst_ulp is not None
-    ]
-    far = f", worst difference {number(max(distances))} ulp" if distances else ""
-    told = f"{report.rows_compared} rows in {len(report.entries)} comparisons{far}, {report.seconds:.1f} s"
-    steps = "".join(f"<li>{_text(step)}</li>" for step in [*advice(report), *report.notes])
-    tone = _tone(report.verdict)
-    return (
-        f"<h1>{_text(report.handler)} {_text(report.version)}</h1>"
-        f'<p class="quiet">parity check, profile {_text(report.profile)}</p>'
-        f'<div class="verdict {tone}"><strong>{_SIGNS[tone]} {_SENTENCES[report.verdict]}</strong>'
-        f"<p>{told}</p>{f'<ul>{steps}</ul>' if steps else ''}</div>"
-    )
+def render(report: CheckReport, *, max_bytes: int = MAX_BYTES) -> str:
+    """The report as a self-contained HTML document, readable on a phone, in light and dark.
 
-
-def _matrix(report: CheckReport) -> str:
-    if not report.entries:
-        return ""
-    cells = {(entry.name, entry.case): entry for entry in report.entries}
-    rows: list[list[str]] = []
-    for runner in report.runners():
-        found = [cells.get((runner, case)) for case in report.cases()]
-        rows.append([f"<th>{_text(runner)}</th>", *(_cell(entry) for entry in found)])
-    head = "".join(f"<th>{_text(case)}</th>" for case in report.cases())
-    lines = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    table = f'<div class="scroll"><table><tr><th>runner</th>{head}</tr>{lines}</table></div>'
-    return f"<h2>Runners and cases</h2>{table}"
-
-
-def _cell(entry: Entry | None) -> str:
-    if entry is None:
-        return '<td class="quiet">not run</td>'
-    if entry.comparison is None:
-        return f'<td>{_word("crashed")}<br><span class="small quiet">{entry.rows} rows</span></td>'
-    found = entry.comparison
-    told = f"{found.rows} rows, {percent(found.identical_rows, found.rows)} identical<br>worst {worst(found)}"
-    return f'<td>{_word(found.verdict)}<br><span class="small quiet">{told}</span></td>'
-
-
-def _laws(laws: Iterable[LawOutcome]) -> str:
+    Articles that would make it larger than about `max_bytes` are put in shorter, or left out and told.
+    """
+    anchors: dict[tuple[str, ...], str] = {}
+    articles = _articles(report, anchors)
+    around = {
+        "hero": _hero(report),
+        "matrix": _matrix_section(report, anchors),
+        "laws": _laws(report, anchors),
+        "environment": _environment(report),
+    }
+    room = Room(max_bytes - len("".join(around.values()).encode()))
+    whole = [room.take(make(name, False), make(name, True), _left_out(name)) for name, make in articles]
+    hidden = _count(report) - len(articles)
     parts = [
-        f'<div class="row"><h3>{_text(law.law)}: {_word(law.verdict)}</h3><p>{_text(law.sentence)}</p>'
-        f'<p class="small quiet">{law.pairs} pairs compared{_detail(law)}</p>{_counterexample(law)}</div>'
-        for law in laws
+        ("", around["hero"]),
+        ("matrix", around["matrix"]),
+        ("differences", _section("differences", "What differs", whole, hidden)),
+        ("laws", around["laws"]),
+        ("agreeing", _agreeing(report, room)),
+        ("environment", around["environment"]),
+        ("", _footer(report)),
     ]
-    return f"<h2>Laws</h2>{''.join(parts)}" if parts else ""
+    names = {
+        "matrix": "Overview",
+        "differences": f"{_count(report)} difference{'s' if _count(report) != 1 else ''}",
+        "laws": f"{len(report.laws)} laws",
+        "agreeing": "What agrees",
+        "environment": "Environment",
+    }
+    links = [(place, names[place]) for place, part in parts if place and part]
+    title = clean(f"{report.handler} {report.version}: {report.verdict}")
+    return document(title, "\n".join(part for _, part in parts if part), links)
 
 
-def _detail(law: LawOutcome) -> str:
-    return f"; {_text(law.detail)}" if law.detail else ""
+def _count(report: CheckReport) -> int:
+    return len(divergences(report)) + len(list(report.broken()))
 
 
-def _counterexample(law: LawOutcome) -> str:
-    if law.counterexample is None:
+def _articles(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> list[tuple[str, Article]]:
+    """The articles to write, laws first since they explain what runners show; where each cell leads."""
+    found: list[tuple[str, Article]] = []
+    for law in list(report.broken())[:MAX_ARTICLES]:
+        name = f"difference-{len(found) + 1}"
+        anchors["engine", "law", law.law] = name
+        found.append((name, _law_article(law, report)))
+    for group in divergences(report)[:MAX_ARTICLES]:
+        name = f"difference-{len(found) + 1}"
+        anchors.update({(entry.name, "case", entry.case): name for entry in group})
+        found.append((name, _entry_article(group, report)))
+    return found
+
+
+def _law_article(law: LawOutcome, report: CheckReport) -> Article:
+    return lambda name, brief: law_article(law, report, name, brief=brief)
+
+
+def _entry_article(group: tuple[Entry, ...], report: CheckReport) -> Article:
+    return lambda name, brief: entry_article(group, report, name, brief=brief)
+
+
+def _left_out(name: str) -> str:
+    told = "Left out to keep this file small; <code>parity check --json</code> has all of it."
+    return f'<article class="card" id="{name}"><p class="quiet">{told}</p></article>'
+
+
+def _section(place: str, title: str, parts: list[str], hidden: int = 0) -> str:
+    if not parts:
         return ""
-    found = law.counterexample.to_dict()
-    rows = cast("list[Mapping[str, object]]", found["rows"])
-    labels = cast("list[str]", found["labels"])
-    listed = "".join(
-        f"<h3>{_text(label)}</h3>{_pairs(row)}" for label, row in zip(labels, rows, strict=False)
+    more = f'<p class="quiet">{hidden} more are in <code>parity check --json</code>.</p>' if hidden else ""
+    return f'<section><h2 id="{place}">{title}</h2>{"".join(parts)}{more}</section>'
+
+
+def _hero(report: CheckReport) -> str:
+    kind = tone(report.verdict)
+    figures = {
+        "rows compared": f"{report.rows_compared}",
+        "pairs compared by laws": f"{report.pairs_compared}" if report.laws else "",
+        "laws that hold": _holding(report) if report.laws else "",
+        "largest distance": "" if report.worst_ulp is None else ulps(report.worst_ulp),
+        "time in runners": f"{report.seconds:.1f} s",
+        "exit code": str(report.exit_code),
+    }
+    told = "".join(f"<div><dt>{name}</dt><dd>{item}</dd></div>" for name, item in figures.items() if item)
+    steps = "".join(f"<li>{text(step)}</li>" for step in advice(report)[:MAX_STEPS])
+    notes = "".join(f"<li>{text(note)}</li>" for note in report.notes[:MAX_STEPS])
+    following = f"<h2>What to do next</h2><ol>{steps}</ol>" if steps else ""
+    following += f'<h2>Notes</h2><ul class="small">{notes}</ul>' if notes else ""
+    return (
+        f'<header class="hero {kind}"><p class="subject"><b>{text(report.handler)}</b> '
+        f"{text(report.version)}, profile {text(report.profile)}</p>"
+        f'<h1><span class="seal">{mark(report.verdict)}</span><span>{_SENTENCES[report.verdict]}</span></h1>'
+        f'<p class="lead">{_lead(report)}</p><dl class="figures">{told}</dl>'
+        f"{f'<div class=next>{following}</div>' if following else ''}</header>"
     )
-    return f"<details open><summary>{_text(law.counterexample.summary())}</summary>{listed}</details>"
 
 
-def _entry(entry: Entry) -> str:
-    title = f"<h2>{_text(entry.name)}, case {_text(entry.case)}: {_word(entry.verdict)}</h2>"
-    if entry.comparison is None:
-        return f'<section class="panel">{title}<p><code>{_text(entry.error)}</code></p></section>'
-    parts = [title, _findings(entry.comparison)]
-    parts += [_column(column) for column in entry.comparison.divergent()]
-    rest = [column for column in entry.comparison.columns if column.verdict != "divergent"]
-    if rest:
-        parts.append(f"<details><summary>{len(rest)} more columns</summary>{_columns(rest)}</details>")
-    return f'<section class="panel">{"".join(parts)}</section>'
+def _lead(report: CheckReport) -> str:
+    failed = len(list(report.failures()))
+    broken = sum(law.verdict == "broken" for law in report.laws)
+    unable = sum(law.verdict == "unable" for law in report.laws)
+    parts: list[str] = []
+    if report.entries:
+        good = f"all {len(report.entries)} comparisons with golden cases agree"
+        parts.append(
+            f"{failed} of {len(report.entries)} comparisons with golden cases fail" if failed else good
+        )
+    if report.laws:
+        good = f"no law of the {len(report.laws)} tried is broken"
+        parts.append(f"{broken} of {len(report.laws)} laws are broken" if broken else good)
+    if unable:
+        parts.append(f"{unable} could not be tried")
+    told = ", and ".join(parts) or "no golden case was run, and no law was tried"
+    return f"{told[:1].upper()}{told[1:]}."
 
 
-def _passed(entry: Entry) -> str:
+def _holding(report: CheckReport) -> str:
+    holding = sum(law.verdict in ("holds", "noise") for law in report.laws)
+    return f"{holding} of {len(report.laws)}"
+
+
+def _matrix_section(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> str:
+    found = matrix(report)
+    if not found.checks:
+        return ""
+    checks = found.checks[:MAX_CHECKS]
+    cases = sum(kind == "case" for kind, _ in checks)
+    laws = len(checks) - cases
+    gap = '<th class="gap"></th>' if cases and laws else ""
+    spans = [("golden", cases), ("laws", laws)]
+    kinds = gap.join(f'<th colspan="{count}">{name}</th>' for name, count in spans if count)
+    heads = [
+        f'<th scope="col" title="{text(name)}"><span class="turned">{text(name)}</span></th>'
+        for _, name in checks
+    ]
+    if gap:
+        heads.insert(cases, gap)
+    lines: list[str] = []
+    for runner in found.runners[:MAX_RUNNERS]:
+        cells = [_cell(found, runner, check, anchors) for check in checks]
+        if gap:
+            cells.insert(cases, '<td class="gap"></td>')
+        lines.append(f'<tr><th scope="row" title="{text(runner)}">{text(runner)}</th>{"".join(cells)}</tr>')
+    left = len(found.checks) - len(checks) + max(0, len(found.runners) - MAX_RUNNERS)
+    more = f'<p class="small quiet">{left} more rows and columns are not shown.</p>' if left else ""
+    words = dict.fromkeys(cell.verdict for cell in found.cells.values())
+    legend = "".join(verdict(word) for word in words)
+    return (
+        '<section><h2 id="matrix">Runners by golden cases and laws</h2><div class="scroll" tabindex="0">'
+        '<table class="matrix"><thead><tr class="kinds"><th class="corner"></th>'
+        f'{kinds}</tr><tr><th class="corner"></th>'
+        f"{''.join(heads)}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="legend">{legend}<span class="quiet">Numbers are rows, or pairs of answers, compared; '
+        f"with a stroke, those beyond tolerance of all.</span></div>{more}</section>"
+    )
+
+
+def _cell(found: Matrix, runner: str, check: tuple[str, str], anchors: dict[tuple[str, ...], str]) -> str:
+    kind, name = check
+    cell = found.cells.get((runner, "law" if kind == "law" else "case", name))
+    if cell is None:
+        return '<td class="none"><span class="unseen">not run</span></td>'
+    inside = (
+        f'{mark(cell.verdict)}<span class="count">{_counts(cell)}</span>'
+        f'<span class="unseen">{text(cell.verdict)}</span>'
+    )
+    told = f"{runner}, {name}: {cell.verdict}, {cell.compared} compared, {cell.differing} with other bits"
+    place = anchors.get((runner, kind, name))
+    body = f'<a href="#{place}">{inside}</a>' if place else inside
+    return f'<td class="{tone(cell.verdict)}" title="{text(told)}">{body}</td>'
+
+
+def _counts(cell: Cell) -> str:
+    if cell.verdict in ("crashed", "unable", "refused", "skipped"):
+        return {"crashed": "crash"}.get(cell.verdict, cell.verdict)
+    beyond = cell.outside if cell.outside is not None else cell.differing
+    if cell.verdict in ("divergent", "broken") and beyond:
+        return f"{_short(beyond)}/{_short(cell.compared)}"
+    return _short(cell.compared)
+
+
+def _short(count: int) -> str:
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if count >= size:
+            return f"{count / (1000 if unit == 'k' else size):.3g}{unit}"
+    return str(count)
+
+
+def _laws(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> str:
+    if not report.laws:
+        return ""
+    rows: list[list[str]] = []
+    for law in report.laws[:MAX_CHECKS]:
+        place = anchors.get(("engine", "law", law.law))
+        name = f'<a href="#{place}">{text(law.law)}</a>' if place else text(law.law)
+        told = f'<span class="wrap">{text(law.sentence)}</span>'
+        detail = f'<span class="wrap quiet">{text(law.detail, 300)}</span>'
+        rows.append([f'<b class="name">{name}</b>', verdict(law.verdict), str(law.pairs), told, detail])
+    head = ["law", "verdict", "#compared", "what it says", "what was found"]
+    return f'<section><h2 id="laws">Laws</h2>{table(head, rows)}</section>'
+
+
+def _agreeing(report: CheckReport, room: Room) -> str:
+    passed = [entry for entry in report.entries if entry.ok and entry.comparison is not None]
+    parts = [room.take(_passed(entry, True), _passed(entry, False), "") for entry in passed[:MAX_PASSED]]
+    return _section("agreeing", "What agrees, column by column", [part for part in parts if part])
+
+
+def _passed(entry: Entry, plots: bool) -> str:
     found = cast("Comparison", entry.comparison)
-    title = f"{_text(entry.name)}, case {_text(entry.case)}: {_text(found.summary())}"
-    charts = [f"<h3>{_text(c.name)}</h3>{histogram(c)}" for c in found.columns if histogram(c)]
-    inside = f"{_findings(found)}{_columns(found.columns)}{''.join(charts)}"
-    return f"<details><summary>{title}</summary>{inside}</details>"
-
-
-def _findings(comparison: Comparison) -> str:
-    lines = [
-        f'<li class="{"bad" if finding.fails else "quiet"}">{"" if finding.fails else "note: "}'
-        f"{_text(finding.message)}</li>"
-        for finding in comparison.findings
-    ]
-    return f"<ul>{''.join(lines)}</ul>" if lines else ""
-
-
-def _columns(columns: Iterable[ColumnComparison]) -> str:
-    head = ["column", "rule", "verdict", "identical", "within", "worst", ""]
-    lines = [
-        "<tr>"
-        f'<td class="path">{_text(column.name)}</td><td>{_text(str(column.rule))}</td>'
-        f"<td>{_word(column.verdict)}</td>"
-        f'<td class="number">{percent(column.identical, column.rows)}</td>'
-        f'<td class="number">{percent(column.within, column.rows)}</td>'
-        f'<td class="number">{worst_of_column(column)}</td>'
-        f'<td class="free small quiet">{_text("; ".join(remarks(column)))}</td></tr>'
-        for column in columns
-    ]
-    titles = "".join(f"<th>{title}</th>" for title in head)
-    return f'<div class="scroll"><table><tr>{titles}</tr>{"".join(lines)}</table></div>'
-
-
-def _column(column: ColumnComparison) -> str:
-    shares = (
-        f"{percent(column.identical, column.rows)} of {column.rows} rows bit-identical, "
-        f"{percent(column.within, column.rows)} within {_text(str(column.rule))}, "
-        f'<span class="bad">{column.failing} outside</span>'
+    told = f"{percent(found.identical_rows, found.rows)} bit-identical, worst {worst(found)}"
+    title = (
+        f"{verdict(entry.verdict)} <b>{text(entry.name)}</b>, case {text(entry.case)}: "
+        f'<span class="quiet">{told}</span>'
     )
-    notes = "".join(f"<li>{_text(remark)}</li>" for remark in remarks(column))
-    rows = "".join(_worst(row) for row in column.worst)
-    return (
-        f'<h3>{_text(column.name)} <span class="quiet">{_text(column.dtype)}</span></h3><p>{shares}</p>'
-        f"{f'<ul>{notes}</ul>' if notes else ''}{_quantiles(column)}{histogram(column)}"
-        f"{f'<h3>Worst rows</h3>{rows}' if rows else ''}"
+    drawn = "".join(
+        f"<h4>{text(column.name)}</h4>{evidence.chart_row(shown)}"
+        for column in found.columns
+        if plots and (shown := evidence.plots(column, entry.samples))
     )
+    return folded(title, evidence.findings(found) + evidence.columns(found.columns) + drawn)
 
 
-def _quantiles(column: ColumnComparison) -> str:
-    if column.distances is None or not column.distances.differing:
-        return ""
-    found = column.distances
-    spreads: list[tuple[str, Spread]] = [("ulp", found.ulp), ("absolute", found.abs), ("relative", found.rel)]
-    head = "".join(f'<th class="number">{title}</th>' for title in ("50 %", "90 %", "99 %", "max", "mean"))
-    lines = "".join(
-        f"<tr><td>{name}</td>"
-        + "".join(f'<td class="number">{number(v)}</td>' for v in (s.q50, s.q90, s.q99, s.largest, s.mean))
-        + "</tr>"
-        for name, s in spreads
-    )
-    needs = (
-        "No ulp would pass."
-        if found.needed_ulp is None
-        else f"The smallest ulp that would pass: {found.needed_ulp}."
-    )
-    table = f"<table><tr><th>distance</th>{head}</tr>{lines}</table>"
-    return f'<div class="scroll">{table}</div><p class="small">{needs}</p>'
-
-
-def _worst(row: WorstRow) -> str:
-    key = "" if row.key is None else f" · key {_text(value(row.key))}"
-    far = "" if row.ulp is None else f" · {number(row.ulp)} ulp"
-    title = f"row {row.row}{key} · {_text(row.where)}{far} · {_text(row.reason)}"
-    given = "" if row.input is None else f"<details><summary>input</summary>{_pairs(row.input)}</details>"
-    return (
-        f'<div class="row"><p class="small quiet">{title}</p><div class="sides">'
-        f'<div><span class="small quiet">expected</span><br><code>{_value(row.expected)}</code></div>'
-        f'<div><span class="small quiet">obtained</span><br><code>{_value(row.obtained)}</code></div>'
-        f"</div>{given}</div>"
-    )
-
-
-def _pairs(values: Mapping[str, object]) -> str:
-    lines = (f"<dt>{_text(name)}</dt><dd><code>{_value(item)}</code></dd>" for name, item in values.items())
-    return f"<dl>{''.join(lines)}</dl>"
-
-
-def _fingerprint(report: CheckReport) -> str:
+def _environment(report: CheckReport) -> str:
     changes = report.fingerprint_changes()
-    changed = "".join(
-        f'<tr><td>{_text(name)}</td><td class="free">{_text(then)}</td>'
-        f'<td class="free">{_text(now)}</td></tr>'
-        for name, (then, now) in changes.items()
-    )
-    head = "<tr><th></th><th>when recorded</th><th>now</th></tr>"
-    table = f'<div class="scroll"><table>{head}{changed}</table></div>' if changes else ""
-    same = "<p>Changed since the recording:</p>" if changes else "<p>The same as when recorded.</p>"
+    rows = [
+        [f'<b class="name">{text(name)}</b>', f"<code>{text(then)}</code>", f"<code>{text(now)}</code>"]
+        for name, (then, now) in list(changes.items())[:MAX_FACTS]
+    ]
     known = any(entry.recorded for entry in report.entries)
-    return f"<h2>Fingerprint</h2>{same if known else ''}{table}{_pairs(report.fingerprint)}"
+    told = (
+        "<p>These differ from when the golden cases were recorded:</p>"
+        if changes
+        else "<p>The same as when the golden cases were recorded.</p>"
+    )
+    whole = folded(
+        "The whole fingerprint",
+        pairs(dict(list(report.fingerprint.items())[:MAX_FACTS]), "fields long"),
+        opened=not known,
+    )
+    listed = table(["", "when recorded", "now"], rows)
+    return f'<section><h2 id="environment">Environment</h2>{told if known else ""}{listed}{whole}</section>'
 
 
-def _text(text: str) -> str:
-    """Text as markup: escaped, and with nothing in it that reorders or hides the text around it."""
-    return escape(clean(text))
-
-
-def _value(item: object) -> str:
-    return _text(value(item, 400))
-
-
-def _tone(word: str) -> str:
-    return "good" if word in _GOOD else "note" if word in _NOTE else "bad"
-
-
-def _word(word: str) -> str:
-    tone = _tone(word)
-    return f'<span class="word {tone}">{_SIGNS[tone]} {_text(word)}</span>'
+def _footer(report: CheckReport) -> str:
+    return (
+        f"<footer><p>Made by <code>parity check {text(reference(report))}</code>. Everything here, and the "
+        "figures in full, are in its <code>--json</code> output.</p></footer>"
+    )

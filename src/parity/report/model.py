@@ -1,6 +1,6 @@
 """What `parity check` found, as frozen data: every runner on every golden case, and every law.
 
-The verdict and the exit code follow from the data and from nothing else.
+The verdict and the exit code follow from the data and from nothing else; what to do next is in `advice`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ from parity.compare import Comparison
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
+    from parity.report.samples import Samples
+    from parity.triage import Diagnosis
 
-EntryVerdict = Literal["identical", "within", "divergent", "nothing", "crashed"]
-CheckVerdict = Literal["agrees", "diverges", "nothing compared", "runner crashed", "nondeterministic"]
+EntryVerdict = Literal["identical", "within", "divergent", "nothing", "crashed", "refused"]
+CheckVerdict = Literal[
+    "agrees", "diverges", "refused", "nothing compared", "runner crashed", "law unable", "nondeterministic"
+]
 
 EXIT_CODES: Mapping[CheckVerdict, int] = MappingProxyType(
-    {"agrees": 0, "diverges": 1, "nothing compared": 5, "runner crashed": 6, "nondeterministic": 7}
+    {
+        "agrees": 0,
+        "diverges": 1,
+        "refused": 4,
+        "nothing compared": 5,
+        "runner crashed": 6,
+        "law unable": 6,
+        "nondeterministic": 7,
+    }
 )
 
 REPEATABLE = "repeatable"
 """The law whose breach means that the handler differs from itself under identical conditions."""
-
-LARGEST_NOISE = 1e-3
-"""The relative distance up to which rounding may explain a difference: ten bits of significand."""
 
 
 def _nothing() -> Mapping[str, str]:
@@ -37,8 +46,18 @@ def _nothing() -> Mapping[str, str]:
 class Entry:
     """One runner on one golden case, through one wire form where the runner has several.
 
-    `comparison` is None where the runner failed to start or crashed, and then `error` says how. `recorded`
-    is the fingerprint that the case was recorded with.
+    Attributes:
+        runner: the runner's name, or "engine".
+        case: the golden case's name.
+        wire: the wire form, where the runner has several.
+        rows: the case's rows.
+        comparison: what was found; None where the runner crashed or refused, and then `error` says how.
+        seconds: the time that it took.
+        error: why there is no comparison.
+        recorded: the fingerprint that the case was recorded with.
+        diagnosis: the first stage that differs, and why, where it was looked for.
+        samples: values for plots and pictures, where they were kept.
+        refused: whether the runner refused to answer, for its fingerprint or certificate.
     """
 
     runner: str
@@ -49,11 +68,16 @@ class Entry:
     seconds: float
     error: str = ""
     recorded: Mapping[str, str] = field(default_factory=_nothing)
+    diagnosis: Diagnosis | None = None
+    samples: Samples | None = field(default=None, repr=False, compare=False)
+    refused: bool = False
 
     @property
     def verdict(self) -> EntryVerdict:
-        """The comparison's verdict, or "crashed"."""
-        return "crashed" if self.comparison is None else self.comparison.verdict
+        """The comparison's verdict; "crashed" or "refused" without one."""
+        if self.comparison is None:
+            return "refused" if self.refused else "crashed"
+        return self.comparison.verdict
 
     @property
     def name(self) -> str:
@@ -62,11 +86,11 @@ class Entry:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing diverged or crashed; no rows on both sides is fine here."""
+        """Whether nothing diverged, crashed or refused; no rows on both sides is fine here."""
         return self.verdict in ("identical", "within", "nothing")
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON-ready data."""
+        """The entry as JSON-ready data; the pictures of its samples by size only."""
         return {
             "runner": self.runner,
             "case": self.case,
@@ -77,6 +101,8 @@ class Entry:
             "error": self.error,
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "recorded": dict(self.recorded),
+            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_dict(),
+            "samples": None if self.samples is None else self.samples.to_dict(),
         }
 
 
@@ -95,15 +121,26 @@ class CheckReport:
 
     @property
     def verdict(self) -> CheckVerdict:
-        """The gravest thing found: nondeterminism, a crash, a divergence, nothing compared."""
+        """The gravest thing found.
+
+        In this order: the handler differs from itself, a runner crashed, a law could not be tried, answers
+        differ, a runner refused, nothing was compared. Laws alone can agree; where there are golden cases,
+        at least one of their rows must have an answer that was compared.
+        """
         broken = [law for law in self.laws if law.verdict == "broken"]
+        verdicts = {entry.verdict for entry in self.entries}
         if any(law.law == REPEATABLE for law in broken):
             return "nondeterministic"
-        if any(entry.verdict == "crashed" for entry in self.entries):
+        if "crashed" in verdicts:
             return "runner crashed"
-        if broken or any(entry.verdict == "divergent" for entry in self.entries):
+        if any(law.verdict == "unable" for law in self.laws):
+            return "law unable"
+        if broken or "divergent" in verdicts:
             return "diverges"
-        return "agrees" if self.rows_compared else "nothing compared"
+        if "refused" in verdicts:
+            return "refused"
+        tried = self.answers_compared if self.entries else self.pairs_compared
+        return "agrees" if tried else "nothing compared"
 
     @property
     def exit_code(self) -> int:
@@ -121,6 +158,27 @@ class CheckReport:
         )
 
     @property
+    def answers_compared(self) -> int:
+        """Those of `rows_compared` that have an answer; the others are expected to fail."""
+        found = (entry.comparison for entry in self.entries)
+        return sum(
+            comparison.rows - comparison.errors_expected
+            for comparison in found
+            if comparison is not None and comparison.verdict != "nothing"
+        )
+
+    @property
+    def pairs_compared(self) -> int:
+        """Pairs of answers compared over all laws that came to a verdict."""
+        return sum(law.pairs for law in self.laws if law.verdict in ("holds", "noise", "broken"))
+
+    @property
+    def worst_ulp(self) -> float | None:
+        """The largest distance in ulp over all entries; None where no floats were compared."""
+        found = (entry.comparison.worst_ulp for entry in self.entries if entry.comparison is not None)
+        return max((distance for distance in found if distance is not None), default=None)
+
+    @property
     def seconds(self) -> float:
         """The time that the runners took together."""
         return sum(entry.seconds for entry in self.entries)
@@ -134,8 +192,13 @@ class CheckReport:
         return list(dict.fromkeys(entry.case for entry in self.entries))
 
     def failures(self) -> Iterator[Entry]:
-        """The entries that diverged or crashed."""
+        """The entries that diverged, crashed or refused."""
         return (entry for entry in self.entries if not entry.ok)
+
+    def broken(self) -> Iterator[LawOutcome]:
+        """The laws that are broken or could not be tried, the former first."""
+        for verdict in ("broken", "unable"):
+            yield from (law for law in self.laws if law.verdict == verdict)
 
     def fingerprint_changes(self) -> dict[str, tuple[str, str]]:
         """What differs between the recording of any case and this run: name to (recorded, now)."""
@@ -153,83 +216,25 @@ class CheckReport:
             "handler": self.handler,
             "version": self.version,
             "profile": self.profile,
+            "reference": self.reference,
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "rows_compared": self.rows_compared,
+            "pairs_compared": self.pairs_compared,
             "seconds": self.seconds,
             "entries": [entry.to_dict() for entry in self.entries],
             "laws": [law.to_dict() for law in self.laws],
             "fingerprint": dict(self.fingerprint),
             "fingerprint_changes": {name: list(sides) for name, sides in self.fingerprint_changes().items()},
-            "next": advice(self),
             "notes": list(self.notes),
         }
 
 
-def advice(report: CheckReport) -> list[str]:
-    """What to do next, one sentence each, the most telling first; empty when all agrees."""
-    if report.verdict == "agrees":
-        return []
-    if report.verdict == "nothing compared":
-        command = f"parity golden record {_ref(report)} ROWS --case NAME"
-        return [f"Record a golden case with at least one row: {command}"]
-    found: list[str] = []
-    if report.verdict == "nondeterministic":
-        found.append(
-            "Make the handler repeatable first (seeds, eval mode, state, clock): the rest may follow."
-        )
-    found += [
-        f"Runner {e.name} failed on case {e.case}: {e.error}"
-        for e in report.entries
-        if e.verdict == "crashed"
-    ]
-    found += _who_differs(report)
-    found += _what_would_pass(report)
-    broken = [law.law for law in report.laws if law.verdict == "broken" and law.law != REPEATABLE]
-    if broken:
-        found.append(f"Look at the counterexample of law {broken[0]!r}: the fewest rows that break it.")
-    if report.fingerprint_changes() and any(report.failures()):
-        names = list(report.fingerprint_changes())
-        found.append(f"Since the recording these changed, which may be the cause: {', '.join(names[:6])}.")
-    return found
+def diagnosis_of(law: LawOutcome) -> Diagnosis | None:
+    """What triage found about a broken law, where it was asked."""
+    return getattr(law, "diagnosis", None)
 
 
-def _who_differs(report: CheckReport) -> Iterator[str]:
-    for case in report.cases():
-        entries = [entry for entry in report.entries if entry.case == case and entry.comparison is not None]
-        wrong = [entry.name for entry in entries if entry.verdict == "divergent"]
-        if wrong and len(wrong) == len(entries) and len(entries) > 1:
-            yield (
-                f"Every runner differs from case {case!r}: the handler, its artifacts or a library changed "
-                f"since it was recorded. If that is intended: parity golden update {_ref(report)}"
-            )
-        elif wrong:
-            right = [entry.name for entry in entries if entry.name not in wrong]
-            agree = f"; {', '.join(right)} agree{'s' if len(right) == 1 else ''}" if right else ""
-            yield f"Case {case!r} differs in {', '.join(wrong)}{agree}: compare the worst rows' inputs there."
-
-
-def _what_would_pass(report: CheckReport) -> Iterator[str]:
-    """The ulp each divergent column needs, or that its distance is beyond what rounding explains."""
-    needed: dict[str, int] = {}
-    far: dict[str, float] = {}
-    for entry in report.failures():
-        for column in entry.comparison.divergent() if entry.comparison is not None else ():
-            if column.distances is not None and column.distances.needed_ulp and not column.structure_fails:
-                needed[column.name] = max(needed.get(column.name, 0), column.distances.needed_ulp)
-                far[column.name] = max(far.get(column.name, 0.0), column.distances.rel.largest)
-    for name, ulp in list(needed.items())[:3]:
-        if far[name] <= LARGEST_NOISE:
-            yield (
-                f"Column {name!r} would pass with ulp = {ulp}. Only if you know why the bits differ, "
-                f'declare it in handler.toml: [tolerance.{name}] kind = "close", ulp = {ulp}'
-            )
-        else:
-            yield (
-                f"Column {name!r} is off by {far[name]:.1%} of its scale: no float noise, "
-                "so look for a cause, not for a tolerance."
-            )
-
-
-def _ref(report: CheckReport) -> str:
-    return report.reference or report.handler
+def snippet_of(law: LawOutcome) -> str:
+    """Code that shows the broken law in a notebook; empty where there is none."""
+    return getattr(law, "snippet", None) or ""

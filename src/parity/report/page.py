@@ -1,54 +1,68 @@
-"""The shell of an HTML report: one document that loads nothing, light or dark as the reader's system is."""
+"""The shell of an HTML report: one document that loads nothing, light or dark as the reader likes.
+
+Its content security policy allows the style sheet and the script that are in it, by digest, and pictures that
+are in it; nothing else runs, and nothing is fetched, whatever the names and values of a report are.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+from collections.abc import Sequence
 from html import escape
+from importlib import resources
 
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --panel: #f5f6f8; --line: #d5d9e0; --text: #1a1d23;
-  --quiet: #5a6270; --good: #146c36; --note: #8a5a00; --bad: #b3261e; --bar: #4a6fa5; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171c; --panel: #1e2229; --line: #363c47;
-  --text: #e6e8ec; --quiet: #a3abb8; --good: #6fcf8e; --note: #e3b341; --bad: #ff8a80; --bar: #7ba3dd; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--text);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 68rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.35rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 1.25rem 0 .25rem; } p { margin: .25rem 0; }
-h1, h2, h3, p, li, dd, dt { overflow-wrap: anywhere; }
-.quiet { color: var(--quiet); } .small { font-size: .875rem; }
-.word { white-space: nowrap; }
-.good { color: var(--good); } .note { color: var(--note); } .bad { color: var(--bad); }
-.verdict { border: 1px solid var(--line); border-left: .4rem solid currentColor; border-radius: .4rem;
-  padding: .75rem 1rem; margin: 1rem 0; background: var(--panel); }
-.verdict strong { font-size: 1.25rem; } .verdict p, .verdict li { color: var(--text); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; font-size: .875rem; color: var(--quiet); } td.number, th.number { text-align: right; }
-td.path, td.free { overflow-wrap: anywhere; min-width: 8rem; }
-details { margin: .5rem 0; } summary { cursor: pointer; }
-.panel { border: 1px solid var(--line); border-radius: .4rem; padding: .25rem 1rem 1rem; margin: 1rem 0; }
-.row { border-top: 1px solid var(--line); padding: .5rem 0; } .row h3 { margin-top: 0; }
-.sides { display: grid; grid-template-columns: 1fr 1fr; gap: .25rem 1rem; }
-.sides > div { min-width: 0; }
-code { font: .875rem/1.4 ui-monospace, SFMono-Regular, Menlo, monospace; overflow-wrap: anywhere;
-  white-space: pre-wrap; }
-dl { display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: 0 1rem; margin: .25rem 0; }
-dl > * { min-width: 0; } dt { color: var(--quiet); font-size: .875rem; max-width: 40vw; } dd { margin: 0; }
-ul { margin: .25rem 0; padding-left: 1.25rem; }
-svg { display: block; width: 100%; max-width: 34rem; height: auto; }
-svg text { font-size: 13px; fill: var(--quiet); } svg .bar { fill: var(--bar); }
-svg .limit { stroke: var(--bad); stroke-dasharray: 4 3; } svg .axis { stroke: var(--line); }
-"""
+from parity.report.markup import signs, text
+
+MAX_BYTES = 2_600_000
+"""The size up to which a report's parts are put in whole."""
 
 
-def document(title: str, body: str) -> str:
-    """A whole HTML document around `body`, which is markup."""
+class Room:
+    """Bytes left for a page's parts; a part that does not fit is put in shorter, or left out and told."""
+
+    def __init__(self, size_bytes: int = MAX_BYTES) -> None:
+        self._left = size_bytes
+
+    def take(self, *versions: str) -> str:
+        """The first of the versions that fits, the longest first; the last one in any case."""
+        for version in versions[:-1]:
+            size = len(version.encode())
+            if size <= self._left:
+                self._left -= size
+                return version
+        self._left -= len(versions[-1].encode())
+        return versions[-1]
+
+
+def document(title: str, body: str, links: Sequence[tuple[str, str]] = ()) -> str:
+    """A whole HTML document around `body`, which is markup; `links` are ids of its parts and their names."""
+    style, script = _resource("report.css"), _resource("report.js")
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    contents = "".join(f'<a href="#{escape(place)}">{text(name)}</a>' for place, name in links)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{signs()}\n"
+        f'<div class="top"><nav aria-label="Parts of this report">{contents}</nav>'
+        '<button type="button" id="fold">Open all</button>'
+        '<button type="button" id="theme">Dark</button></div>\n'
+        f'<main>\n{body}\n</main>\n<p id="told" class="unseen" role="status"></p>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+@functools.cache
+def _resource(name: str) -> str:
+    return resources.files("parity.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(content: str) -> str:
+    """The digest that a content security policy names an inline style or script by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parity.compare import ColumnComparison, Comparison
-from parity.report.model import CheckReport, Entry, advice
+from parity.report.advice import advice
+from parity.report.diagnosed import rows_told
+from parity.report.matrix import divergences
+from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
 from parity.report.words import clean, number, percent, remarks, value, worst, worst_of_column
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
+    from parity.triage import Diagnosis
 
 MAX_ENTRIES = 8
 MAX_LAWS = 5
-MAX_FAILURES = 3
+MAX_DETAILED = 2
+"""Broken laws, and divergent cases, that are told in detail."""
+MAX_COLUMNS = 3
+MAX_ROWS = 2
+MAX_ADVICE = 6
+MAX_LINE = 240
 
 _COLOURS = {"good": "32", "note": "33", "bad": "31"}
 _TONES = {
@@ -22,34 +31,35 @@ _TONES = {
     "within": "good",
     "agrees": "good",
     "holds": "good",
-    "noise": "note",
+    "noise": "good",
     "nothing": "note",
     "skipped": "note",
     "ignored": "note",
+    "refused": "note",
     "nothing compared": "note",
 }
 
 
 def render(report: CheckReport, *, colour: bool = False) -> str:
-    """The report in about 20 lines; with findings, worst rows and what to do next when answers diverge.
+    """The report in about 20 lines; with causes, counterexamples, worst rows and what to do next.
 
     `colour` adds ANSI colours. Control characters of names and values are escaped.
     """
-    lines = [clean(f"{report.handler} {report.version} · profile {report.profile}"), ""]
+    lines = [*_plain([f"{report.handler} {report.version} · profile {report.profile}"]), ""]
     lines += _entries(report, colour)
     lines += _laws(report.laws, colour)
-    failures = list(report.failures())
-    for entry in failures[:MAX_FAILURES]:
-        if entry.comparison is not None:
-            lines += ["", *_differences(entry.comparison, f"{entry.name}, case {entry.case}")]
-    if len(failures) > MAX_FAILURES:
-        lines.append(f"... and {len(failures) - MAX_FAILURES} more; the HTML report has them all")
-    for law in report.laws:
-        if law.verdict == "broken":
-            lines += ["", *_counterexample(law)]
+    broken = list(report.broken())
+    for law in broken[:MAX_DETAILED]:
+        lines += ["", *_plain(law_lines(law))]
+    groups = [group for group in divergences(report) if group[0].comparison is not None]
+    for group in groups[:MAX_DETAILED]:
+        lines += ["", *_plain(entry_lines(group))]
+    left = max(0, len(broken) - MAX_DETAILED) + max(0, len(groups) - MAX_DETAILED)
+    if left:
+        lines += ["", f"... and {left} more; the HTML report (--html FILE) has them all"]
     lines += ["", _verdict_line(report, colour)]
-    lines += [clean(f"  note: {note}") for note in report.notes[:2]]
-    lines += [clean(f"  next: {step}") for step in advice(report)]
+    lines += _plain(f"  note: {note}" for note in report.notes[:2])
+    lines += _plain(f"  next: {step}" for step in advice(report)[:MAX_ADVICE])
     return "\n".join(lines) + "\n"
 
 
@@ -59,24 +69,35 @@ def render_comparison(comparison: Comparison, title: str, *, colour: bool = Fals
     rows = [_column_cells(column) for column in comparison.columns]
     header = ["column", "rule", "identical", "within", "worst", "verdict"]
     lines += _table([header, *rows], colour, indent="  ", right=(2, 3, 4))
-    lines += _differences(comparison, "", everything=True)
+    lines += _plain(f"  {'' if item.fails else 'note: '}{item.message}" for item in comparison.findings)
+    for column in comparison.columns:
+        if column.verdict == "divergent" or column.worst:
+            lines += _plain(_column(column, len(column.worst)))
     return "\n".join(lines) + "\n"
 
 
 def _entries(report: CheckReport, colour: bool) -> list[str]:
     header = ["runner", "case", "rows", "identical", "worst", "verdict"]
-    if len(report.entries) <= MAX_ENTRIES or any(report.failures()):
+    failed = list(report.failures())
+    more: list[str] = []
+    if len(report.entries) <= MAX_ENTRIES:
         rows = [_entry_cells(entry) for entry in report.entries]
-    else:
+    elif not failed:
         rows = [
             _runner_cells(name, [e for e in report.entries if e.name == name]) for name in report.runners()
         ]
-    return _table([header, *rows], colour, right=(2, 3, 4)) if rows else ["no golden case was run"]
+    else:
+        rows = [_entry_cells(entry) for entry in failed[:MAX_ENTRIES]]
+        left = len(failed) - len(rows)
+        agree = len(report.entries) - len(failed)
+        told = [f"{left} more fail"] * (left > 0) + [f"{agree} agree"] * (agree > 0)
+        more = [f"... and {', '.join(told)}"] if told else []
+    return [*_table([header, *rows], colour, right=(2, 3, 4)), *more] if rows else ["no golden case was run"]
 
 
 def _entry_cells(entry: Entry) -> list[str]:
     if entry.comparison is None:
-        return [entry.name, entry.case, str(entry.rows), "-", "-", "crashed"]
+        return [entry.name, entry.case, str(entry.rows), "-", "-", entry.verdict]
     found = entry.comparison
     share = percent(found.identical_rows, found.rows)
     return [entry.name, entry.case, str(entry.rows), share, worst(found), found.verdict]
@@ -94,36 +115,79 @@ def _runner_cells(name: str, entries: Sequence[Entry]) -> list[str]:
 
 
 def _laws(laws: Sequence[LawOutcome], colour: bool) -> list[str]:
+    """All laws in a table while they are few; else counts, with those named that do not hold."""
     if not laws:
         return []
-    quiet = [law for law in laws if law.verdict != "broken"]
-    rows = [[law.law, f"{law.pairs} pairs", law.verdict, law.detail] for law in laws]
-    if len(laws) > MAX_LAWS and len(quiet) == len(laws):
-        counts = {
-            verdict: sum(law.verdict == verdict for law in laws) for verdict in ("holds", "noise", "nothing")
-        }
-        told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-        return ["", f"{len(laws)} laws: {told}"]
-    return ["", *_table([["law", "compared", "verdict", ""], *rows], colour)]
+    if len(laws) <= MAX_LAWS:
+        rows = [[law.law, f"{law.pairs} pairs", law.verdict, law.detail] for law in laws]
+        return ["", *_table([["law", "compared", "verdict", ""], *rows], colour)]
+    verdicts = dict.fromkeys(("holds", "noise", "broken", "unable", "nothing", "skipped"), "")
+    verdicts |= {law.verdict: "" for law in laws}
+    told: list[str] = []
+    for verdict in verdicts:
+        names = [clean(law.law) for law in laws if law.verdict == verdict]
+        if names:
+            listed = "" if verdict in ("holds", "noise") else f" ({', '.join(names)})"
+            told.append(f"{len(names)} {_toned(verdict, colour)}{listed}")
+    return ["", f"{len(laws)} laws: {', '.join(told)}"]
 
 
-def _counterexample(law: LawOutcome) -> Iterator[str]:
-    yield clean(f"law {law.law} is broken: {law.sentence}")
+def law_lines(law: LawOutcome) -> Iterator[str]:
+    """A law that does not hold: what was found, the counterexample, where and why. Not cleaned."""
+    differing = f", {law.differing} of {law.pairs} pairs differ" if law.differing else ""
+    yield f"law {law.law} is {law.verdict}{differing}: {law.sentence}"
     if law.detail:
-        yield clean(f"  {law.detail}")
+        yield f"  {law.detail}"
     if law.counterexample is not None:
-        yield clean(f"  {law.counterexample.summary()}")
+        yield f"  counterexample: {law.counterexample.summary()}"
+    yield from _diagnosis(diagnosis_of(law))
+    if snippet_of(law):
+        yield '  snippet: in the HTML report (--html FILE), and in --json at "snippet" of this law'
+
+
+def entry_lines(group: Sequence[Entry]) -> Iterator[str]:
+    """What several entries show alike: findings, where and why, columns with worst rows. Not cleaned."""
+    first = group[0]
+    found = first.comparison
+    names = ", ".join(entry.name for entry in group[:4])
+    yield f"{names}{f' and {len(group) - 4} more' if len(group) > 4 else ''}, case {first.case}"
+    if found is None:
+        yield f"  {first.verdict}: {first.error}"
+        return
+    yield from (f"  {finding.message}" for finding in found.findings if finding.fails)
+    yield from _diagnosis(first.diagnosis)
+    columns = list(found.divergent())
+    for place, column in enumerate(columns[:MAX_COLUMNS]):
+        yield from _column(column, MAX_ROWS if place == 0 else 1)
+    if len(columns) > MAX_COLUMNS:
+        yield f"  ... and {len(columns) - MAX_COLUMNS} more columns"
+
+
+def _diagnosis(found: Diagnosis | None) -> Iterator[str]:
+    """Stage, column, rows and figures on a line; the cause with its evidence, or how many were ruled out."""
+    if found is None:
+        return
+    parts = [f"first differs in {found.stage}" if found.stage else "the first differing stage is unknown"]
+    if found.place:
+        parts[0] += f" at {found.place}"
+    if found.column:
+        parts.append(f"column {found.column}")
+    if found.rows:
+        parts.append(f"rows {rows_told(found.rows, 6)}")
+    parts += [f"{name} {number(size)}" for name, size in list(found.figures.items())[:3]]
+    yield f"  {'; '.join(parts)}"
+    if found.cause is not None:
+        yield f"  cause: {found.cause.name}: {found.cause.sentence} ({found.cause.evidence})"
+    elif found.ruled_out:
+        yield f"  cause: none of the {len(found.ruled_out)} that were tried explains it"
 
 
 def _verdict_line(report: CheckReport, colour: bool) -> str:
-    distances = [
-        e.comparison.worst_ulp
-        for e in report.entries
-        if e.comparison is not None and e.comparison.worst_ulp is not None
-    ]
-    far = f", worst {number(max(distances))} ulp" if distances else ""
+    far = f", worst {number(report.worst_ulp)} ulp" if report.worst_ulp is not None else ""
     broken = sum(law.verdict == "broken" for law in report.laws)
     laws = f", {broken} of {len(report.laws)} laws broken" if broken else ""
+    unable = sum(law.verdict == "unable" for law in report.laws)
+    laws += f", {unable} could not be tried" if unable else ""
     done = (
         f"{report.rows_compared} rows in {len(report.entries)} comparisons{far}{laws}, {report.seconds:.1f} s"
     )
@@ -135,23 +199,11 @@ def _column_cells(column: ColumnComparison) -> list[str]:
     return [column.name, str(column.rule), *shares, worst_of_column(column), column.verdict]
 
 
-def _differences(comparison: Comparison, title: str, *, everything: bool = False) -> Iterator[str]:
-    """Findings, then for each divergent column (or each that differs) its numbers and worst rows."""
-    if title:
-        yield clean(title)
-    for finding in comparison.findings:
-        if finding.fails or everything:
-            yield clean(f"  {'' if finding.fails else 'note: '}{finding.message}")
-    for column in comparison.columns:
-        if column.verdict == "divergent" or (everything and column.worst):
-            yield from _column(column)
-
-
-def _column(column: ColumnComparison) -> Iterator[str]:
+def _column(column: ColumnComparison, most: int) -> Iterator[str]:
     share = f"{column.failing} of {column.rows} rows outside {column.rule}"
     if column.verdict != "divergent":
         share = f"{column.rows - column.identical} of {column.rows} rows changed, all within {column.rule}"
-    yield clean(f"  {column.name} ({column.dtype}): {share}")
+    yield f"  {column.name} ({column.dtype}): {share}"
     if column.distances is not None and column.distances.differing:
         ulp, size = column.distances.ulp, column.distances.abs
         needs = (
@@ -163,15 +215,14 @@ def _column(column: ColumnComparison) -> Iterator[str]:
             f"    ulp 50% {number(ulp.q50)}  90% {number(ulp.q90)}  99% {number(ulp.q99)}  "
             f"max {number(ulp.largest)} ({needs}); abs mean {number(size.mean)}  max {number(size.largest)}"
         )
-    for remark in remarks(column):
-        yield clean(f"    {remark}")
-    for row in column.worst:
+    yield from (f"    {remark}" for remark in remarks(column))
+    for row in column.worst[:most]:
         name = f"row {row.row}" if row.key is None else f"row {row.row} (key {value(row.key)})"
         place = f" {row.where}" if row.where != column.name else ""
-        far = f" ({number(row.ulp)} ulp)" if row.ulp is not None else f" ({clean(row.reason)})"
+        far = f" ({number(row.ulp)} ulp)" if row.ulp is not None else f" ({row.reason})"
         sides = f"expected {value(row.expected)}, obtained {value(row.obtained)}"
         given = f"  input {_input(row.input)}" if row.input is not None else ""
-        yield clean(f"    {name}{place}: {sides}{far}{given}")
+        yield f"    {name}{place}: {sides}{far}{given}"
 
 
 def _input(row: Mapping[str, object]) -> str:
@@ -181,7 +232,7 @@ def _input(row: Mapping[str, object]) -> str:
 
 
 def _table(
-    rows: Sequence[Sequence[str]], colour: bool, *, indent: str = "", right: tuple[int, ...] = ()
+    rows: Iterable[Sequence[str]], colour: bool, *, indent: str = "", right: tuple[int, ...] = ()
 ) -> list[str]:
     rows = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -194,9 +245,16 @@ def _table(
     return lines
 
 
-_WORDS = {*_TONES, "divergent", "crashed", "broken"}
+_WORDS = {*_TONES, "divergent", "crashed", "broken", "unable"}
 
 
 def _toned(text: str, colour: bool, word: str = "") -> str:
     tone = _COLOURS[_TONES.get(word or text, "bad")]
     return f"\x1b[{tone}m{text}\x1b[0m" if colour else text
+
+
+def _plain(lines: Iterable[str]) -> Iterator[str]:
+    """The lines without characters that would move a cursor, cut where they would never end."""
+    for line in lines:
+        told = clean(line)
+        yield told if len(told) <= MAX_LINE else f"{told[: MAX_LINE - 1]}…"

@@ -17,6 +17,13 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.3g}"
 
 
+def ulps(value: float | None) -> str:
+    """A distance in ulp, with its thousands set apart; a dash for None."""
+    if value is None or not math.isfinite(value):
+        return "-" if value is None else "NaN/inf"
+    return f"{value:,.0f} ulp" if 1e4 <= value < 1e12 else f"{number(value)} ulp"
+
+
 def percent(part: int, whole: int) -> str:
     """A share that says 100 % only when it is all, and 0 % only when it is none."""
     if whole == 0:

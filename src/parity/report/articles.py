@@ -1,0 +1,123 @@
+"""One divergence as an HTML article: what differs, the cause, the stages, the rows, how to see it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from parity.report import charts, evidence
+from parity.report.advice import reference
+from parity.report.diagnosed import cause, rows_told, ruled_out, stages
+from parity.report.markup import folded, snippet, text, verdict
+from parity.report.matrix import ENGINE
+from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
+from parity.report.words import number
+
+if TYPE_CHECKING:
+    from parity.compare import ColumnComparison
+    from parity.laws import LawOutcome
+    from parity.report.imagery import Pictured
+    from parity.report.samples import Samples
+    from parity.triage import Diagnosis
+
+MAX_COLUMNS = 40
+OPENED_COLUMNS = 2
+"""Divergent columns that are shown unfolded."""
+
+
+def entry_article(group: Sequence[Entry], report: CheckReport, place: str, *, brief: bool = False) -> str:
+    """Runners that differ from a golden case in the same way, or that crashed; `brief` leaves out images."""
+    first = group[0]
+    names = ", ".join(entry.name for entry in group)
+    title = f"Case {first.case} in {names if len(group) <= 3 else f'{len(group)} runners'}"
+    listed = f'<p class="says">The same in {text(names)}.</p>' if len(group) > 3 else ""
+    again = snippet(_command(first, report), "See it again")
+    if first.comparison is None:
+        body = f"<p><code>{text(first.error or 'no reason was given')}</code></p>"
+        return _card(place, title, first.verdict, listed + body + again)
+    body = [listed, evidence.findings(first.comparison), cause(first.diagnosis), _facts(first.diagnosis)]
+    body.append(stages(first.diagnosis))
+    if brief:
+        body.append(evidence.columns(first.comparison.divergent()))
+    else:
+        body += _columns(list(first.comparison.divergent())[:MAX_COLUMNS], first.samples)
+        rest = [column for column in first.comparison.columns if column.verdict != "divergent"]
+        body.append(
+            folded(f"{len(rest)} column{'s agree' if len(rest) != 1 else ' agrees'}", evidence.columns(rest))
+        )
+    body += [ruled_out(first.diagnosis), again]
+    return _card(place, title, first.verdict, "".join(body))
+
+
+def law_article(law: LawOutcome, report: CheckReport, place: str, *, brief: bool = False) -> str:
+    """A law that is broken or could not be tried; `brief` leaves the counterexample's rows out."""
+    found = diagnosis_of(law)
+    differing = f"{law.differing} of {law.pairs} pairs of answers differ" if law.pairs else ""
+    body = [
+        f'<p class="says">{_sentence(law.sentence)}.</p>',
+        f"<p>{text(law.detail)}</p>" if law.detail else "",
+        cause(found),
+        _facts(found, {"Compared": differing} if differing else {}),
+        stages(found),
+    ]
+    if law.counterexample is not None and brief:
+        body.append(f"<p>{text(law.counterexample.summary()[:600])}</p>")
+    elif law.counterexample is not None:
+        body.append(evidence.counterexample(law.counterexample))
+    code = snippet_of(law)
+    body.append(ruled_out(found))
+    if code:
+        body.append(snippet(code, "Run this in a notebook to see it"))
+    else:
+        body.append(
+            snippet(f"parity check {reference(report)} --law {shlex.quote(law.law)}", "Try this law again")
+        )
+    return _card(place, f"Law: {law.law}", law.verdict, "".join(body))
+
+
+def _columns(divergent: Sequence[ColumnComparison], kept: Samples | None) -> Iterator[str]:
+    """The divergent columns, the first ones unfolded; each row's images and the batch sizes shown once."""
+    pictures: dict[int, list[Pictured]] = {}
+    for item in kept.pictures if kept is not None else ():
+        pictures.setdefault(item.row, []).append(item)
+    sizes = charts.by_bucket(kept.buckets) if kept is not None else ""
+    for place, column in enumerate(divergent):
+        drawn = evidence.plots(column, kept)
+        if drawn or place == len(divergent) - 1:
+            drawn, sizes = evidence.chart_row(drawn + sizes), ""
+        shown = evidence.column(column, kept, drawn, pictures)
+        if place < OPENED_COLUMNS:
+            yield shown
+        else:
+            yield folded(f"<b>{text(column.name)}</b>: {evidence.failing(column)}", shown)
+
+
+def _card(place: str, title: str, word: str, body: str) -> str:
+    return (
+        f'<article class="card" id="{place}"><header><h3>{text(title)}</h3>{verdict(word)}</header>'
+        f"{body}</article>"
+    )
+
+
+def _facts(found: Diagnosis | None, more: Mapping[str, str] | None = None) -> str:
+    facts = dict(more or {})
+    if found is not None:
+        facts["Column"] = found.column
+        facts["Rows"] = rows_told(found.rows) if found.rows else ""
+        facts |= {name[:1].upper() + name[1:]: number(size) for name, size in found.figures.items()}
+    told = "".join(
+        f"<div><dt>{text(name)}</dt><dd>{text(item)}</dd></div>" for name, item in facts.items() if item
+    )
+    return f'<dl class="facts">{told}</dl>' if told else ""
+
+
+def _command(entry: Entry, report: CheckReport) -> str:
+    case = shlex.quote(entry.case)
+    if entry.runner == ENGINE:
+        return f"parity golden check {reference(report)} --case {case}"
+    return f"parity check {reference(report)} --runner {shlex.quote(entry.runner)} --case {case} --no-laws"
+
+
+def _sentence(words: str) -> str:
+    return text(words[:1].upper() + words[1:].rstrip("."))
