@@ -19,8 +19,7 @@ from parity.laws import check_laws
 from parity.report import CheckReport, Entry
 from parity.report.samples import samples
 from parity.stages import Traces, traces
-
-from .reports import diagnosis
+from parity.triage import Divergence, Side, diagnose
 
 ROWS, SIDE = 60, 40
 FINGERPRINT = {
@@ -125,7 +124,10 @@ def photo_report() -> CheckReport:
         found = compare(right, answers, inputs=inputs)
         kept = samples(found, right, answers, buckets, inputs=inputs, traces=(ours, theirs))
         entry = Entry(runner, "photos", wire, ROWS, found, 1.5, recorded=recorded, samples=kept)
-        entries.append(entry if entry.ok else dataclasses.replace(entry, diagnosis=diagnosis()))
+        if not entry.ok:
+            sides = Side("as recorded", right, ours), Side(entry.name, answers, theirs)
+            entry = dataclasses.replace(entry, diagnosis=diagnose(Divergence("golden", inputs, *sides)))
+        entries.append(entry)
     with Engine(Photo) as engine:
         laws = check_laws(engine, photos())
     return CheckReport(

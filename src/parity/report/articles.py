@@ -12,7 +12,7 @@ from parity.report.diagnosed import cause, rows_told, ruled_out, stages
 from parity.report.markup import folded, snippet, text, verdict
 from parity.report.matrix import ENGINE
 from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
-from parity.report.words import number
+from parity.report.words import number, ulps
 
 if TYPE_CHECKING:
     from parity.compare import ColumnComparison
@@ -104,12 +104,20 @@ def _facts(found: Diagnosis | None, more: Mapping[str, str] | None = None) -> st
     facts = dict(more or {})
     if found is not None:
         facts["Column"] = found.column
-        facts["Rows"] = rows_told(found.rows) if found.rows else ""
-        facts |= {name[:1].upper() + name[1:]: number(size) for name, size in found.figures.items()}
+        figures = dict(found.figures)
+        if found.rows:
+            whole = figures.pop("rows", None)
+            share = f"{len(found.rows)} of {number(whole)}" if whole else str(len(found.rows))
+            facts["Rows that differ"] = f"{share}: {rows_told(found.rows)}"
+        facts |= {name[:1].upper() + name[1:]: _figure(name, size) for name, size in figures.items()}
     told = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(item)}</dd></div>" for name, item in facts.items() if item
     )
     return f'<dl class="facts">{told}</dl>' if told else ""
+
+
+def _figure(name: str, size: float) -> str:
+    return ulps(size) if name.endswith("ulp") else number(size)
 
 
 def _command(entry: Entry, report: CheckReport) -> str:

@@ -14,7 +14,7 @@ from parity.laws import LawOutcome
 from parity.report import evidence
 from parity.report.advice import advice, reference
 from parity.report.articles import entry_article, law_article
-from parity.report.markup import folded, mark, pairs, table, text, tone, verdict
+from parity.report.markup import folded, hero, mark, pairs, table, text, tone, verdict
 from parity.report.matrix import Cell, Matrix, divergences, matrix
 from parity.report.model import CheckReport, Entry
 from parity.report.page import MAX_BYTES, Room, document
@@ -116,7 +116,6 @@ def _section(place: str, title: str, parts: list[str], hidden: int = 0) -> str:
 
 
 def _hero(report: CheckReport) -> str:
-    kind = tone(report.verdict)
     figures = {
         "rows compared": f"{report.rows_compared}",
         "pairs compared by laws": f"{report.pairs_compared}" if report.laws else "",
@@ -125,18 +124,12 @@ def _hero(report: CheckReport) -> str:
         "time in runners": f"{report.seconds:.1f} s",
         "exit code": str(report.exit_code),
     }
-    told = "".join(f"<div><dt>{name}</dt><dd>{item}</dd></div>" for name, item in figures.items() if item)
     steps = "".join(f"<li>{text(step)}</li>" for step in advice(report)[:MAX_STEPS])
     notes = "".join(f"<li>{text(note)}</li>" for note in report.notes[:MAX_STEPS])
     following = f"<h2>What to do next</h2><ol>{steps}</ol>" if steps else ""
     following += f'<h2>Notes</h2><ul class="small">{notes}</ul>' if notes else ""
-    return (
-        f'<header class="hero {kind}"><p class="subject"><b>{text(report.handler)}</b> '
-        f"{text(report.version)}, profile {text(report.profile)}</p>"
-        f'<h1><span class="seal">{mark(report.verdict)}</span><span>{_SENTENCES[report.verdict]}</span></h1>'
-        f'<p class="lead">{_lead(report)}</p><dl class="figures">{told}</dl>'
-        f"{f'<div class=next>{following}</div>' if following else ''}</header>"
-    )
+    subject = f"<b>{text(report.handler)}</b> {text(report.version)}, profile {text(report.profile)}"
+    return hero(report.verdict, subject, _SENTENCES[report.verdict], _lead(report), figures, following)
 
 
 def _lead(report: CheckReport) -> str:

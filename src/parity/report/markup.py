@@ -85,6 +85,30 @@ def verdict(word: str) -> str:
     return f'<span class="word {tone(word)}">{mark(word)}{text(word)}</span>'
 
 
+def hero(
+    word: str, subject: str, sentence: str, lead: str, figures: Mapping[str, str], following: str = ""
+) -> str:
+    """The head of a page: the verdict in large type, what it is about, and the figures that matter.
+
+    Args:
+        word: the verdict, for its mark and colour.
+        subject: what was looked at, as markup.
+        sentence: the verdict in a sentence.
+        lead: what was found, as markup.
+        figures: names and short values; those without a value are left out.
+        following: what to do next and other lists under their `<h2>`, as markup.
+    """
+    told = "".join(
+        f"<div><dt>{text(name)}</dt><dd>{text(item)}</dd></div>" for name, item in figures.items() if item
+    )
+    return (
+        f'<header class="hero {tone(word)}"><p class="subject">{subject}</p>'
+        f'<h1><span class="seal">{mark(word)}</span><span>{text(sentence)}</span></h1>'
+        f'<p class="lead">{lead}</p><dl class="figures">{told}</dl>'
+        f"{f'<div class=next>{following}</div>' if following else ''}</header>"
+    )
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
     """A table of cells that are markup already, in a frame that scrolls by itself; empty without rows.
 

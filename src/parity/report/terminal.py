@@ -174,7 +174,8 @@ def _diagnosis(found: Diagnosis | None) -> Iterator[str]:
         parts.append(f"column {found.column}")
     if found.rows:
         parts.append(f"rows {rows_told(found.rows, 6)}")
-    parts += [f"{name} {number(size)}" for name, size in list(found.figures.items())[:3]]
+    figures = sorted(found.figures.items(), key=lambda item: not item[0].startswith("max"))
+    parts += [f"{name} {number(size)}" for name, size in figures[:3]]
     yield f"  {'; '.join(parts)}"
     if found.cause is not None:
         yield f"  cause: {found.cause.name}: {found.cause.sentence} ({found.cause.evidence})"
