@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +23,6 @@ from parity.handler import LoadedHandler
 
 HANDLERS = Path(__file__).parent / "handlers"
 BUCKETS = (1, 16, 32, 64)
-
-Forge = Callable[..., Certificate]
 
 
 def handler(name: str) -> LoadedHandler:
@@ -55,6 +52,12 @@ def net_certificate() -> Certificate:
 def net(tmp_path: Path) -> Path:
     """Give a copy of the handler `net`, without a certificate."""
     return Path(shutil.copytree(HANDLERS / "net", tmp_path / "net"))
+
+
+@pytest.fixture
+def affine(tmp_path: Path) -> Path:
+    """Give a copy of the handler `affine`, whose processes start without torch."""
+    return Path(shutil.copytree(HANDLERS / "affine", tmp_path / "affine"))
 
 
 @pytest.fixture

@@ -9,12 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from parity import Engine, load_handler
-from parity.cli.application import Commands
-from parity.cli.probe import probe
+from parity.cli import app
 from parity.exact import read_certificate
 from parity.golden import record
 from tests.cli.conftest import Outcome
@@ -30,9 +28,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probe:
     """Call `parity probe` with these arguments in an empty working folder, outside CI."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
-    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.callback()(lambda: None)
-    app.command("probe")(probe)
 
     def call(*arguments: str | Path, ci: bool = False) -> Outcome:
         environment = {"CI": "true"} if ci else {}
@@ -46,9 +41,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probe:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """Give 70 rows for the handler `net`."""
+    """Give 70 rows for the handler `affine`."""
     path = tmp_path / "rows.parquet"
-    pq.write_table(real_rows(load_handler(HANDLERS / "net"), 70).to_table(), path)
+    pq.write_table(real_rows(load_handler(HANDLERS / "affine"), 70).to_table(), path)
     return path
 
 
@@ -57,12 +52,14 @@ def only(folder: Path) -> Path:
     return path
 
 
-def test_a_probe_writes_a_certificate_and_an_exact_engine_takes_it(run: Probe, net: Path, rows: Path) -> None:
-    done = run(net, "--rows", rows, "--buckets", "16,32", "--profile", "exact")
+def test_a_probe_writes_a_certificate_and_an_exact_engine_takes_it(
+    run: Probe, affine: Path, rows: Path
+) -> None:
+    done = run(affine, "--rows", rows, "--buckets", "16,32", "--profile", "exact")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0] == (
-        "net 1, profile exact (cpu, float32, threads 1): 70 rows of rows.parquet, 2 processes"
+        "affine 1, profile exact (cpu, float32, threads 1): 70 rows of rows.parquet, 2 processes"
     )
     assert lines[1].split()[:3] == ["bucket", "verdict", "class"]
     assert [line.split()[:6] for line in lines[2:4]] == [
@@ -70,60 +67,60 @@ def test_a_probe_writes_a_certificate_and_an_exact_engine_takes_it(run: Probe, n
         ["32", "holds", "A", "0", "of", "70"],
     ]
     assert "classes, each with one and the same bits: A = 16, 32" in lines
-    assert lines[-2:] == ["exact mode takes the buckets 16, 32", f"wrote {only(net)}"]
+    assert lines[-2:] == ["exact mode takes the buckets 16, 32", f"wrote {only(affine)}"]
     assert "warning" not in done.err
     assert "… bucket 32: 70 rows" in done.err
-    certificate = read_certificate(only(net))
+    certificate = read_certificate(only(affine))
     assert (certificate.profile, certificate.source, certificate.processes) == (
         "exact",
         "70 rows of rows.parquet",
         2,
     )
-    loaded = load_handler(net)
+    loaded = load_handler(affine)
     with Engine(loaded, loaded.profile("exact")) as engine:
         assert engine.profile.buckets == (16, 32)
 
 
-def test_golden_rows_are_taken_where_no_file_is_given(run: Probe, net: Path) -> None:
-    loaded = load_handler(net)
+def test_golden_rows_are_taken_where_no_file_is_given(run: Probe, affine: Path) -> None:
+    loaded = load_handler(affine)
     record(loaded, real_rows(loaded, 64).to_table(), "first", reason="rows")
-    done = run(net, "--buckets", "16", "--json")
+    done = run(affine, "--buckets", "16", "--json")
     found = json.loads(done.out)
     assert (done.code, done.err) == (0, "")
     assert (found["source"], found["promised"], found["classes"]) == ("64 golden rows", [16], [[16]])
-    assert found["certificate"] == str(only(net))
-    assert found["id"] == only(net).stem
+    assert found["certificate"] == str(only(affine))
+    assert found["id"] == only(affine).stem
     assert found["buckets"][0]["verdict"] == "holds"
     assert found["buckets"][0]["comparisons"] > 1000
     # The certificate is no part of what a golden case belongs to.
-    assert load_handler(net).digests == loaded.digests
+    assert load_handler(affine).digests == loaded.digests
 
 
-def test_too_few_real_rows_are_filled_up_with_a_warning(run: Probe, net: Path) -> None:
-    done = run(net, "--buckets", "16", "--dry-run", "-q")
+def test_too_few_real_rows_are_filled_up_with_a_warning(run: Probe, affine: Path) -> None:
+    done = run(affine, "--buckets", "16", "--dry-run", "-q")
     assert done.code == 0
     assert "warning: 0 real rows; others are made from the schema" in done.err
     assert "64 rows made from the schema" in done.out
     assert "not written; --write writes the certificate" in done.out
-    assert not (net / "certificates").exists()
+    assert not (affine / "certificates").exists()
 
 
-def test_in_ci_nothing_is_written_unless_asked(run: Probe, net: Path, rows: Path) -> None:
-    arguments = (net, "--rows", rows, "--buckets", "16", "-q")
+def test_in_ci_nothing_is_written_unless_asked(run: Probe, affine: Path, rows: Path) -> None:
+    arguments = (affine, "--rows", rows, "--buckets", "16", "-q")
     assert run(*arguments, ci=True).code == 0
-    assert not (net / "certificates").exists()
+    assert not (affine / "certificates").exists()
     assert run(*arguments, "--write", ci=True).code == 0
-    assert only(net).is_file()
+    assert only(affine).is_file()
 
 
-def test_another_place_and_other_settings(run: Probe, net: Path, rows: Path, tmp_path: Path) -> None:
+def test_another_place_and_other_settings(run: Probe, affine: Path, rows: Path, tmp_path: Path) -> None:
     arguments = ("--rows", rows, "--buckets", "16", "-q", "--certificate", "proofs/mine.json")
-    done = run(net, *arguments, "--set", "seed=7")
+    done = run(affine, *arguments, "--set", "seed=7")
     assert done.code == 0
     assert f"wrote {tmp_path / 'proofs' / 'mine.json'}" in done.out
     assert "next: exact = true in [profiles.default]" in done.out
     assert read_certificate(tmp_path / "proofs" / "mine.json").conditions.settings["seed"] == 7
-    loaded = load_handler(net)
+    loaded = load_handler(affine)
     profile = loaded.profile("exact").override({"seed": 7, "certificate": str(tmp_path / "proofs/mine.json")})
     assert Engine(loaded, profile).profile.buckets == (16,)
 
@@ -168,12 +165,12 @@ def test_rows_without_an_answer_are_exit_code_5(run: Probe) -> None:
     assert "nobody is served" in done.err
 
 
-def test_a_certificate_that_holds_no_more_is_removed(run: Probe, net: Path, rows: Path) -> None:
-    arguments = (net, "--rows", rows, "--buckets", "16", "-q")
+def test_a_certificate_that_holds_no_more_is_removed(run: Probe, affine: Path, rows: Path) -> None:
+    arguments = (affine, "--rows", rows, "--buckets", "16", "-q")
     assert run(*arguments).code == 0
-    path = only(net)
-    text = (net / "handler.py").read_text()
-    (net / "handler.py").write_text(text.replace("+ self.drift", "+ torch.rand(())"))
+    path = only(affine)
+    text = (affine / "handler.py").read_text()
+    (affine / "handler.py").write_text(text.replace("+ self.drift", "+ np.random.random()"))
     done = run(*arguments)
     assert done.code == 7
     assert f"removed {path}" in done.err
@@ -200,7 +197,7 @@ def test_rows_that_do_not_fit_are_left_out(run: Probe, tmp_path: Path) -> None:
         (("--set", "certificate=1"), "certificate = 1 is no str"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(run: Probe, net: Path, options: Any, message: str) -> None:
-    done = run(net, *options)
+def test_wrong_usage_is_exit_code_2(run: Probe, affine: Path, options: Any, message: str) -> None:
+    done = run(affine, *options)
     assert done.code == 2
     assert message in done.err

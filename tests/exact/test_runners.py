@@ -22,8 +22,9 @@ from parity.golden import record
 from parity.handler import LoadedHandler
 from parity.registry import find_runner
 from parity.stages import row_digests
+from parity_notebook import load
 from parity_online.process import ServerProcess
-from tests.exact.conftest import real_rows
+from tests.exact.conftest import certify, real_rows
 from tests.online.serving import ask
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,14 +68,26 @@ def expected(fashion: LoadedHandler, images: pa.Table, exact: Profile) -> pa.Tab
 
 @pytest.mark.parametrize(
     ("runner", "wire"),
-    [("batch", "parquet"), ("online", "rows"), ("online", "oip"), ("notebook", "arrow")],
+    [("batch", "parquet"), ("online", "rows")],
 )
 def test_every_runner_gives_the_certified_bits(
     runner: str, wire: str, images: pa.Table, exact: Profile, expected: pa.Table
 ) -> None:
     result = find_runner(runner).replay(FASHION, images, exact, wire=wire)
     assert row_digests(result.to_table()) == row_digests(expected)
-    assert {*result.buckets.tolist()} <= {16, 32}
+
+
+def test_a_session_gives_the_certified_bits_row_by_row_and_tells_its_buckets(
+    images: pa.Table, exact: Profile, expected: pa.Table
+) -> None:
+    with load(FASHION, exact, batch_rows=40) as session:
+        assert session.profile.buckets in ((16, 32), (16,))
+        assert "exact" in repr(session)
+        assert row_digests(session.score(images).to_table()) == row_digests(expected)
+        for row in range(0, images.num_rows, 9):
+            lone = session.score(images.slice(row, 1))
+            assert lone.buckets.tolist() == [16]
+            assert row_digests(lone.to_table()) == row_digests(expected.slice(row, 1))
 
 
 def test_the_loop_slot_gives_the_certified_bits_too(
@@ -94,15 +107,15 @@ def test_the_loop_slot_gives_the_certified_bits_too(
 
 
 @pytest.fixture
-def refused(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def refused(affine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a handler without a certificate, with rows beside it and a golden case, in the working folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
-    loaded = load_handler(net)
+    loaded = load_handler(affine)
     rows = real_rows(loaded, 6).to_table()
     record(loaded, rows, "first", reason="six rows")
     pq.write_table(rows, tmp_path / "rows.parquet")
-    return net
+    return affine
 
 
 def parity(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -119,11 +132,11 @@ def parity(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     "command",
     [
-        ("run", "net", "rows.parquet"),
-        ("batch", "net", "rows.parquet", "scored"),
-        ("serve", "net", "--port", "0"),
-        ("golden", "check", "net"),
-        ("check", "net", "--runner", "batch", "--no-laws"),
+        ("run", "affine", "rows.parquet"),
+        ("batch", "affine", "rows.parquet", "scored"),
+        ("serve", "affine", "--port", "0"),
+        ("golden", "check", "affine"),
+        ("check", "affine", "--runner", "batch", "--no-laws"),
     ],
     ids=lambda command: command[0],
 )
@@ -133,14 +146,16 @@ def test_without_a_certificate_every_command_ends_with_code_4_and_names_the_prob
     done = parity(*command, "--profile", "exact")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "there is no certificate in" in done.stderr
-    assert "parity probe net --profile " in done.stderr
+    assert "parity probe affine --profile " in done.stderr
     assert not (refused.parent / "scored").exists()
 
 
-def test_a_server_whose_rows_changed_ends_with_code_4_before_it_is_ready(certified: Path) -> None:
-    done = parity(
-        "serve", str(certified), "--port", "0", "--profile", "exact", "--gate", "off", NET_DRIFT="0.5"
-    )
+def test_a_server_whose_rows_changed_ends_with_code_4_before_it_is_ready(refused: Path) -> None:
+    loaded = load_handler(refused)
+    found = probe(loaded, loaded.profile("exact"), real_rows(loaded), buckets=(8, 16)).certificate
+    assert found is not None
+    certify(refused, found)
+    done = parity("serve", "affine", "--port", "0", "--profile", "exact", "--gate", "off", AFFINE_DRIFT="0.5")
     assert done.returncode == 4, done.stdout + done.stderr
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["listening"]
     assert "rows that were run again at bucket" in done.stderr

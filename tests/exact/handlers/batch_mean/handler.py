@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 
 from parity import Batch, Float32, Handler, Schema
 
@@ -11,11 +11,8 @@ class BatchMean(Handler):
     inputs = Schema(x=Float32(ge=-100.0, le=100.0))
     outputs = Schema(y=Float32())
 
-    def preprocess(self, batch: Batch) -> torch.Tensor:
-        return batch["x"].torch()
+    def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        return inputs["x"] - inputs["x"].mean()
 
-    def inference(self, inputs: torch.Tensor) -> torch.Tensor:
-        return inputs - inputs.mean()
-
-    def postprocess(self, outputs: torch.Tensor, batch: Batch) -> dict[str, object]:
+    def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
         return {"y": outputs}
