@@ -6,6 +6,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -28,6 +30,21 @@ def test_an_exported_name_exists_and_is_documented(name: str) -> None:
     assert name in dir(parity)
     if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
         assert (value.__doc__ or "").strip(), f"parity.{name} has no docstring"
+
+
+def test_every_exported_name_has_one_home() -> None:
+    assert sorted(parity._HOME) == sorted(parity.__all__)
+
+
+@pytest.mark.slow
+def test_importing_parity_imports_nothing_until_a_name_is_asked_for() -> None:
+    code = (
+        "import sys, parity\n"
+        "assert not {'numpy', 'pyarrow'} & set(sys.modules), 'heavy'\n"
+        "assert parity.Int64 is parity.schema.Int64\n"
+        "assert 'pyarrow' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
