@@ -5,13 +5,15 @@ format     the columns and the metadata of a part
 privacy    columns that are dropped or hashed
 sampling   which requests are in a sample
 places     local folders and URLs
+gathering  which rows are kept, and kept rows as one table
 parts      rows become parts; no thread
 writer     the thread and its bounded queue
 reading    parts read back
 """
 
 from parity.capture.format import FORMAT, HASH, INPUT, OUTPUT, PartMeta, Source
-from parity.capture.parts import CaptureObserver, Origin, PartWriter, Scored, Share
+from parity.capture.gathering import Origin, Scored, Share
+from parity.capture.parts import CaptureObserver, PartWriter
 from parity.capture.places import Place, place_of
 from parity.capture.privacy import require_known
 from parity.capture.reading import Capture, Part, read_capture

@@ -11,7 +11,7 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -174,22 +174,3 @@ def part_name(first_ns: int, boot: str, number: int) -> str:
 def is_part(name: str) -> bool:
     """Whether a file's name is that of a part; what is being written has another."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
-
-
-def own_columns(values: Mapping[str, Any], rows: int, source: Source) -> list[pa.Array[Any]]:
-    """The arrays of `OWN` from lists of their values; what is the source's is filled in."""
-    constant = {
-        "_handler": source.handler,
-        "_version": source.version,
-        "_profile": str(source.profile.get("name", "default")),
-        "_runner": source.runner,
-    }
-    found: list[pa.Array[Any]] = []
-    for item in OWN:
-        if item.name in constant:
-            found.append(cast("Any", pa.repeat(pa.scalar(constant[item.name], item.type), rows)))
-        elif item.name == "_time":
-            found.append(pa.array(values["_time"], pa.int64()).cast(TIME_TYPE))
-        else:
-            found.append(pa.array(values[item.name], item.type))
-    return found

@@ -1,40 +1,22 @@
-"""Rows become parts: gathered, hidden where asked, written when large or old enough. No thread in here.
-
-Batches are kept as the engine gave them and made into Arrow in bulk, some dozens at a time: Arrow lets other
-threads run meanwhile, where Python code for every row would hold them up.
-"""
+"""Rows become parts: gathered, and written when they are large or old enough. No thread in here."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, Protocol
 from urllib.parse import quote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parity.batch import Batch
-from parity.capture.format import (
-    ERROR_FIELD,
-    INPUT,
-    METADATA,
-    OUTPUT,
-    OWN,
-    PartMeta,
-    Source,
-    own_columns,
-    part_name,
-)
+from parity.capture.format import METADATA, PartMeta, Source, part_name
+from parity.capture.gathering import Kept, Scored, keep, table_of
 from parity.capture.places import Place
 from parity.capture.privacy import Privacy
-from parity.capture.sampling import in_sample
 from parity.capture.settings import CaptureSettings
-from parity.result import ERROR_COLUMN, Result
 from parity.schema import Schema
 
 logger = logging.getLogger(__name__)
@@ -80,63 +62,6 @@ class NoObserver:
         """See `CaptureObserver`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The request that rows came with.
-
-    Attributes:
-        request_id: its id.
-        wire: the wire form's name.
-        time_ns: when it came, in nanoseconds since 1970, UTC.
-        started: the same on the clock that `Scored.finished` is read from.
-    """
-
-    request_id: str
-    wire: str
-    time_ns: int
-    started: float
-
-
-Share = tuple[Origin | None, Sequence[int] | None, int]
-"""Whose rows come next in a batch: the request (None: not to be recorded), the rows' numbers in it (None:
-from 0), and how many they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A batch that has run, as the server has it at hand.
-
-    Attributes:
-        batch: the rows.
-        result: their answers.
-        shares: whose rows they are, in order.
-        number: the batch's number.
-        finished: when the answers were there, on the clock of `Origin.started`.
-    """
-
-    batch: Batch
-    result: Result
-    shares: Sequence[Share]
-    number: int
-    finished: float
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the rows take."""
-        values = (*self.batch.values(), *self.result.outputs.values())
-        return sum(column.nbytes for column in values) + 64 * self.batch.num_rows
-
-
-@dataclass
-class _Rows:
-    """Rows that are kept, before they are made into Arrow."""
-
-    batches: list[Batch] = field(default_factory=list[Batch])
-    results: list[Result] = field(default_factory=list[Result])
-    own: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in OWN.names})
-    rows: int = 0
-
-
 class PartWriter:
     """Gathers the rows of one handler and writes them as parts. For one thread at a time.
 
@@ -170,7 +95,7 @@ class PartWriter:
         self._clock = clock
         self._folder = _folder_name(source.handler)
         self._boot = secrets.token_hex(4)
-        self._fresh = _Rows()
+        self._fresh: list[Kept] = []
         self._tables: list[pa.Table] = []
         self._bytes = 0
         self._rows = 0
@@ -193,29 +118,18 @@ class PartWriter:
 
     def add(self, scored: Scored) -> None:
         """Keep the rows of a batch that belong to the sample, or failed where failures are kept."""
-        shares = self._kept(scored)
-        if not shares:
+        kept = keep(scored, self._settings.sample, errors=self._settings.keep_errors)
+        if kept is None:
             return
-        rows = sum(len(kept) for _, _, kept, _ in shares)
         if self._retry_at is not None and self._bytes >= _BUFFER_FACTOR * self._settings.rotate_mb * _MIB:
-            self.lose(rows)
+            self.lose(kept.rows)
             return
-        batch, result = scored.batch, scored.result
-        if rows < batch.num_rows:
-            positions = np.asarray([row for _, _, kept, _ in shares for row in kept], np.int64)
-            batch, result = batch.take(positions), _taken(result, positions)
-        fresh = self._fresh
-        fresh.batches.append(batch)
-        fresh.results.append(result)
-        fresh.rows += rows
-        fresh.own["_bucket"] += _buckets(result)
-        for origin, places, kept, sampled in shares:
-            self._describe(scored, origin, places, kept, sampled)
-        self._rows += rows
-        self._bytes += scored.nbytes * rows // max(1, scored.batch.num_rows)
+        self._fresh.append(kept)
+        self._rows += kept.rows
+        self._bytes += kept.nbytes
         if self._since is None:
             self._since = self._clock()
-        if len(fresh.batches) >= _COMPACT_BATCHES:
+        if len(self._fresh) >= _COMPACT_BATCHES:
             self._compact()
 
     def lose(self, rows: int) -> None:
@@ -249,79 +163,28 @@ class PartWriter:
         self._lost_before = self._lost
         return True
 
-    def start_over(self) -> None:
-        """Lose the rows that have not been made into Arrow yet: something about them went wrong."""
-        fresh, self._fresh = self._fresh, _Rows()
-        self._rows -= fresh.rows
-        self.lose(fresh.rows)
-
     def give_up(self) -> None:
         """Count what could not be written as lost."""
         self._compact()
         self.lose(self._rows)
         self._forget()
 
-    def _kept(self, scored: Scored) -> list[tuple[Origin, Sequence[int] | None, Sequence[int], bool]]:
-        """Whose rows to keep: the request, the rows' numbers in it, their positions, whether sampled."""
-        found: list[tuple[Origin, Sequence[int] | None, Sequence[int], bool]] = []
-        keep_errors = self._settings.keep_errors and scored.result.errors
-        failed = {error.row for error in scored.result.errors} if keep_errors else frozenset[int]()
-        start = 0
-        for origin, places, rows in scored.shares:
-            stop = start + rows
-            if origin is not None:
-                if in_sample(origin.request_id, self._settings.sample):
-                    found.append((origin, places, range(start, stop), True))
-                elif failed:
-                    kept = [row for row in range(start, stop) if row in failed]
-                    if kept:
-                        numbers = [row - start if places is None else places[row - start] for row in kept]
-                        found.append((origin, numbers, kept, False))
-            start = stop
-        return found
-
-    def _describe(
-        self, scored: Scored, origin: Origin, places: Sequence[int] | None, kept: Sequence[int], sampled: bool
-    ) -> None:
-        own, rows = self._fresh.own, len(kept)
-        own["_request_id"] += [origin.request_id] * rows
-        own["_row"] += range(rows) if places is None else places
-        own["_time"] += [origin.time_ns] * rows
-        own["_latency_s"] += [scored.finished - origin.started] * rows
-        own["_wire"] += [origin.wire] * rows
-        own["_sampled"] += [sampled] * rows
-        own["_batch"] += [scored.number] * rows
-        own["_position"] += kept
-        own["_batch_rows"] += [scored.batch.num_rows] * rows
-
     def _compact(self) -> None:
-        """Make the kept rows into one Arrow table."""
-        fresh, self._fresh = self._fresh, _Rows()
-        if not fresh.rows:
+        """Make the rows that were kept since last time into one Arrow table."""
+        fresh, self._fresh = self._fresh, []
+        if not fresh:
             return
+        self._bytes -= sum(kept.nbytes for kept in fresh)
         try:
-            self._tables.append(self._table(fresh))
+            table = table_of(fresh, self._source, self._outputs, self._privacy)
         except Exception as exc:
-            logger.error(
-                "event=capture_failed handler=%s rows=%d", self._source.handler, fresh.rows, exc_info=exc
-            )
-            self.lose(fresh.rows)
-            self._rows -= fresh.rows
-        self._bytes = sum(table.nbytes for table in self._tables)
-
-    def _table(self, fresh: _Rows) -> pa.Table:
-        inputs = Batch.concat(fresh.batches)
-        result = Result.concat(fresh.results, self._outputs)
-        answer_of = np.full(result.num_rows, -1, np.int64)
-        answer_of[result.index] = np.arange(len(result.index))
-        columns = [
-            *zip(OWN, own_columns(fresh.own, fresh.rows, self._source), strict=True),
-            *self._privacy.columns_of(INPUT, inputs),
-            *self._privacy.columns_of(OUTPUT, result.outputs, answer_of),
-            (ERROR_FIELD, self._privacy.errors(result.to_table().column(ERROR_COLUMN))),
-        ]
-        schema = pa.schema([item for item, _ in columns])
-        return pa.Table.from_arrays([values for _, values in columns], schema=schema)
+            rows = sum(kept.rows for kept in fresh)
+            logger.error("event=capture_failed handler=%s rows=%d", self._source.handler, rows, exc_info=exc)
+            self._rows -= rows
+            self.lose(rows)
+            return
+        self._tables.append(table)
+        self._bytes += table.nbytes
 
     def _write(self, table: pa.Table) -> None:
         times: Any = table.column("_time").cast(pa.int64()).to_numpy()
@@ -375,31 +238,6 @@ def _folder_name(handler: str) -> str:
     """One visible folder for any name: readers of datasets skip what begins with a dot or an underscore."""
     name = quote(handler, safe=" ()@,+=")
     return f"%{ord(name[0]):02X}{name[1:]}" if name[0] in "._" else name
-
-
-def _taken(result: Result, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Result:
-    """The answers and errors of some rows, ascending, renumbered."""
-    mask = np.zeros(result.num_rows, np.bool_)
-    mask[rows] = True
-    new = np.cumsum(mask) - 1
-    kept = np.flatnonzero(mask[result.index])
-    return Result(
-        num_rows=len(rows),
-        outputs=result.outputs.take(kept),
-        index=new[result.index[kept]].astype(np.int64),
-        errors=tuple(error.at(int(new[error.row])) for error in result.errors if mask[error.row]),
-        buckets=result.buckets[kept],
-    )
-
-
-def _buckets(result: Result) -> list[int | None]:
-    """For each row the rows that inference saw at once; None where the row failed, or nobody knows."""
-    if len(result.buckets) == result.num_rows:
-        return result.buckets.tolist()
-    found: list[int | None] = [None] * result.num_rows
-    for row, bucket in zip(result.index.tolist(), result.buckets.tolist(), strict=False):
-        found[row] = bucket
-    return found
 
 
 def _one_line(exc: Exception) -> str:

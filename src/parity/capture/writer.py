@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 
 from parity.capture.format import Source
-from parity.capture.parts import CaptureObserver, PartWriter, Scored
+from parity.capture.gathering import Scored
+from parity.capture.parts import CaptureObserver, PartWriter
 from parity.capture.places import Place
 from parity.capture.settings import CaptureSettings
 from parity.schema import Schema
@@ -102,7 +103,6 @@ class CaptureWriter:
                 self._parts.tick()
             except Exception as exc:
                 logger.error("event=capture_failed handler=%s", self._name, exc_info=exc)
-                self._parts.start_over()
         if not self._parts.flush():
             self._parts.give_up()
 
