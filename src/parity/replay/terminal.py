@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from parity.compare import ERROR_COLUMN
-from parity.replay.model import DriftReport, LabelDrift, ScoreDrift, Slice
+from parity.replay.model import DriftReport, LabelDrift, ScoreDrift, Slice, WorstRow
 from parity.report.words import clean, number, percent, value
 
 MAX_SLICES = 12
 MAX_PAIRS = 5
 MAX_WORST = 6
+MAX_WORST_OF_COLUMN = 2
 
 _COLOURS = {"agrees": "32", "identical": "32", "within": "32", "drifts": "31", "divergent": "31"}
 
@@ -132,17 +133,21 @@ def _failures(report: DriftReport) -> Iterator[str]:
         return
     yield ""
     yield (
-        f"failures: {found.only_replayed} rows fail now only, {found.only_recorded} failed when recorded "
-        f"only, {found.other_kind} fail in another way"
+        f"failures: {_rows(found.only_replayed)} now only, {_rows(found.only_recorded)} when recorded only, "
+        f"{_rows(found.other_kind)} in another way"
     )
     for message, rows in found.messages:
-        yield f"  now, {rows} rows: {message}"
+        yield f"  now, {_rows(rows)}: {message}"
     if found.requests:
         yield f"  such as requests {', '.join(found.requests)}"
 
 
 def _worst(report: DriftReport) -> Iterator[str]:
-    rows = [row for row in report.worst if row.fails and row.column != ERROR_COLUMN][:MAX_WORST]
+    rows: list[WorstRow] = []
+    for row in report.worst:
+        shown = sum(other.column == row.column for other in rows)
+        if row.fails and row.column != ERROR_COLUMN and shown < MAX_WORST_OF_COLUMN and len(rows) < MAX_WORST:
+            rows.append(row)
     if rows:
         yield ""
         yield "the rows that drifted most"
@@ -162,11 +167,15 @@ def _verdict(report: DriftReport, colour: bool) -> Iterator[str]:
         )
     yield f"{_toned(report.verdict.upper(), colour, report.verdict)}: {done}"
     for item in report.not_replayable:
-        yield f"  not replayable: {item.rows} rows: {item.reason}"
+        yield f"  not replayable, {_rows(item.rows)}: {item.reason}"
     for finding in report.findings:
         yield f"  differs: {finding}"
     for note in report.notes:
         yield f"  note: {note}"
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count != 1 else ''}"
 
 
 def _signed(shift: float) -> str:
