@@ -1,131 +1,172 @@
-"""A drift report as the data part of an HTML page; the page around it is `parity.report.page`'s."""
+"""A drift report as one HTML file, in the look of the check's report; see `parity.report.page`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 
-from parity.replay.model import DriftReport, LabelDrift, ScoreDrift, Slice, WorstRow
+from parity.replay.model import ColumnDrift, DriftReport, LabelDrift, ScoreDrift, Slice, WorstRow
+from parity.report import charts, evidence
+from parity.report.charts import Bar
+from parity.report.markup import folded, hero, table, text, verdict
 from parity.report.page import document
-from parity.report.words import clean, number, percent, value
+from parity.report.words import clean, number, percent, ulps
+
+MAX_BARS = 48
+"""The latest hours that are drawn; the table has more."""
+
+MAX_SLICES = 400
+MAX_LINES = 30
 
 _SENTENCES = {
     "agrees": "Recorded traffic is answered as it was",
     "drifts": "Answers have drifted",
     "nothing compared": "Nothing was compared, so nothing is proven",
 }
-_TONES = {"agrees": "good", "drifts": "bad", "nothing compared": "note"}
-_VERDICTS = {"identical": "good", "within": "good", "divergent": "bad"}
 
 
 def render(report: DriftReport) -> str:
     """The report as a self-contained HTML document."""
+    parts = {
+        "": _hero(report),
+        "answers": _columns(report.columns),
+        "time": _times(report),
+        "labels": "".join(_label(label) for label in report.labels if label.flips),
+        "scores": "".join(_score(score) for score in report.scores if score.moved),
+        "failures": _failures(report),
+        "rows": _worst(report.worst),
+    }
+    names = {
+        "answers": "Answers",
+        "time": "When, and which version",
+        "labels": "Labels",
+        "scores": "Scores",
+        "failures": "Failures",
+        "rows": "Rows",
+    }
+    body = [
+        f'<section id="{place}">{part}</section>' if place else part for place, part in parts.items() if part
+    ]
+    links = [(place, names[place]) for place, part in parts.items() if place and part]
     title = f"{report.handler} {report.version}: {report.verdict}"
-    return document(clean(title), "\n".join(part for part in _parts(report) if part))
+    return document(clean(title), "\n".join(body), links)
 
 
-def _parts(report: DriftReport) -> Iterable[str]:
-    yield _banner(report)
-    yield _columns(report)
-    for title, slices in (
-        ("By hour (UTC)", report.hours),
-        ("By recorded version", report.versions),
-        ("By recorded profile", report.profiles),
-    ):
-        yield _slices(title, slices)
-    yield "".join(_label(label) for label in report.labels if label.flips)
-    yield "".join(_score(score) for score in report.scores if score.moved)
-    yield _failures(report)
-    yield _worst(report.worst)
-
-
-def _banner(report: DriftReport) -> str:
+def _hero(report: DriftReport) -> str:
     traffic = report.traffic
     of = ", ".join(f"{name} ({rows} rows)" for name, rows in traffic.handlers.items())
-    done = (
-        f"{report.rows} of {traffic.rows} recorded rows compared, {report.failing_rows} drift beyond the "
-        f"tolerance, {report.rows - report.differing_rows} are bit-identical"
+    lead = (
+        f"{report.failing_rows} of {report.rows} rows drift beyond the tolerance, "
+        f"{report.rows - report.differing_rows} are bit-identical."
     )
+    subject = (
+        f"<b>{text(report.handler)}</b> {text(report.version)} through {text(report.runner)} "
+        f"({text(report.wire)}), on traffic of {text(of)} in <code>{text(traffic.folder)}</code>"
+    )
+    figures = {
+        "recorded rows": str(traffic.rows),
+        "compared": str(report.rows),
+        "drifted": percent(report.failing_rows, report.rows),
+        "label flips": str(sum(label.flips for label in report.labels)) if report.labels else "",
+        "from (UTC)": traffic.first[:16].replace("T", " "),
+        "to": traffic.last[:16].replace("T", " "),
+    }
     lines = [f"not replayable: {item.rows} rows: {item.reason}" for item in report.not_replayable]
     lines += [*report.findings, *report.notes]
-    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
-    return (
-        f"<h1>{_text(report.handler)} {_text(report.version)}</h1>"
-        f'<p class="quiet">parity replay through {_text(report.runner)} ({_text(report.wire)}) of '
-        f"{_text(traffic.folder)}: {_text(of)}, {_text(traffic.first)} to {_text(traffic.last)}</p>"
-        f'<div class="verdict {_TONES[report.verdict]}"><strong>{_SENTENCES[report.verdict]}</strong>'
-        f"<p>{done}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
-    )
+    items = "".join(f"<li>{text(line)}</li>" for line in lines[:MAX_LINES])
+    notes = f'<h2>Notes</h2><ul class="small">{items}</ul>' if items else ""
+    return hero(report.verdict, subject, _SENTENCES[report.verdict], lead, figures, notes)
 
 
-def _columns(report: DriftReport) -> str:
+def _columns(columns: Sequence[ColumnDrift]) -> str:
     rows = [
         [
-            column.name,
-            str(column.rule),
+            f'<b class="name">{text(column.name)}</b>',
+            verdict(column.verdict),
             str(column.rows),
             percent(column.identical, column.rows),
             str(column.failing),
             "-" if column.largest_abs is None else number(column.largest_abs),
-            "-" if column.largest_ulp is None else f"{number(column.largest_ulp)} ulp",
-            column.verdict,
+            ulps(column.largest_ulp),
+            f'<span class="wrap">{text(str(column.rule))}</span>',
         ]
-        for column in report.columns
+        for column in columns
     ]
-    head = ["column", "rule", "rows", "identical", "outside", "largest", "", "verdict"]
-    tones = [_VERDICTS.get(column.verdict, "note") for column in report.columns]
-    return f"<h2>Answers</h2>{_table(head, rows, tones)}" if rows else ""
+    head = ["column", "verdict", "#rows", "#identical", "#outside", "#largest", "#in ulp", "rule"]
+    return f"<h2>Answers</h2>{table(head, rows)}" if rows else ""
+
+
+def _times(report: DriftReport) -> str:
+    latest = report.hours[-MAX_BARS:]
+    hours = [Bar(part.name[-5:], part.name, part.rows, part.differing, part.failing) for part in latest]
+    versions = [Bar(v.name, f"version {v.name}", v.rows, v.differing, v.failing) for v in report.versions]
+    drawn = charts.shares_of_rows("hours", "Drift by hour", "hour (UTC)", hours)
+    drawn += charts.shares_of_rows("versions", "Drift by recorded version", "version", versions[:MAX_BARS])
+    tables = "".join(
+        _slices(title, slices)
+        for title, slices in (
+            ("By hour (UTC)", report.hours),
+            ("By recorded version", report.versions),
+            ("By recorded profile", report.profiles),
+        )
+    )
+    return f"<h2>When, and which version</h2>{evidence.chart_row(drawn)}{tables}" if tables else ""
 
 
 def _slices(title: str, slices: Sequence[Slice]) -> str:
     rows = [
         [
-            item.name,
-            str(item.rows),
-            str(item.differing),
-            f"{item.failing} ({percent(item.failing, item.rows)})",
-            str(item.flips),
-            str(item.one_sided),
+            f'<span class="name">{text(part.name)}</span>',
+            str(part.rows),
+            str(part.differing),
+            f'<span class="{"bad" if part.failing else ""}">{part.failing}</span>',
+            percent(part.failing, part.rows),
+            str(part.flips),
+            str(part.one_sided),
         ]
-        for item in slices
+        for part in slices[-MAX_SLICES:]
     ]
-    tones = ["bad" if item.failing else "" for item in slices]
-    head = ["", "rows", "differ", "drift", "label flips", "fail on one side"]
-    return f"<h2>{title}</h2>{_table(head, rows, tones)}" if rows else ""
+    head = ["", "#rows", "#differ", "#drift", "#share", "#label flips", "#fail on one side"]
+    return f"<h4>{title}</h4>{table(head, rows)}" if rows else ""
 
 
 def _label(label: LabelDrift) -> str:
     what = "largest score" if label.of_scores else "label"
-    rows = [[recorded, replayed, str(count)] for recorded, replayed, count in label.pairs]
+    rows = [
+        [f"<code>{text(old)}</code>", f"<code>{text(new)}</code>", str(count)]
+        for old, new, count in label.pairs
+    ]
     if label.other:
         rows.append(["other changes", "", str(label.other)])
     return (
-        f"<h2>Labels: {_text(label.column)}</h2>"
-        f"<p>The {what} flips in {label.flips} of {label.rows} rows.</p>"
-        f"{_table(['recorded', 'replayed', 'rows'], rows)}"
+        f"<h2>Labels: {text(label.column)}</h2>"
+        f"<p>The {what} flips in <b>{label.flips}</b> of {label.rows} rows.</p>"
+        f"{table(['recorded', 'replayed', '#rows'], rows)}"
     )
 
 
 def _score(score: ScoreDrift) -> str:
-    rows = [
-        ["rows that moved up", str(score.up)],
-        ["rows that moved down", str(score.down)],
-        ["mean as recorded", number(score.mean_recorded)],
-        ["mean now", number(score.mean_replayed)],
-        ["mean shift", number(score.mean_shift)],
-        ["median shift", number(score.median_shift)],
-        *([f"{share:.0%} quantile of the shift", number(shift)] for share, shift in score.quantiles),
-        ["farthest shift", number(score.largest_shift)],
-        ["Spearman's rank correlation", _rank(score.spearman)],
-        ["Kendall's tau", _rank(score.kendall)],
-        *([f"of the top {count} still there", f"{share:.0%}"] for count, share in score.top),
-    ]
+    facts = {
+        "Rows that moved up": str(score.up),
+        "Rows that moved down": str(score.down),
+        "Mean as recorded": number(score.mean_recorded),
+        "Mean now": number(score.mean_replayed),
+        "Mean shift": number(score.mean_shift),
+        "Median shift": number(score.median_shift),
+        "Farthest shift": number(score.largest_shift),
+        "Spearman's rank correlation": _rank(score.spearman),
+        "Kendall's tau": _rank(score.kendall),
+    }
+    told = "".join(f"<div><dt>{name}</dt><dd>{item}</dd></div>" for name, item in facts.items())
+    more = [[f"{share:.0%} quantile of the shift", number(shift)] for share, shift in score.quantiles]
+    more += [[f"of the top {count} still there", f"{share:.0%}"] for count, share in score.top]
     over = (
         "" if score.sampled == score.rows else f", quantiles and ranks over {score.sampled} drawn at random"
     )
     return (
-        f"<h2>Score: {_text(score.column)}</h2><p>Replayed - recorded, over {score.rows} rows{over}.</p>"
-        f"{_table(['', ''], rows)}"
+        f"<h2>Score: {text(score.column)}</h2>"
+        f'<p class="quiet">Replayed - recorded, over {score.rows} rows{over}.</p>'
+        f'<dl class="facts">{told}</dl>'
+        f"{folded('Quantiles of the shift, and the top', table(['', '#'], more))}"
     )
 
 
@@ -137,49 +178,31 @@ def _failures(report: DriftReport) -> str:
         ["fail now only", str(found.only_replayed)],
         ["failed when recorded only", str(found.only_recorded)],
         ["fail in another way", str(found.other_kind)],
-        *([f"now: {message}", str(count)] for message, count in found.messages),
+        *(
+            [f'<span class="wrap">now: {text(message)}</span>', str(count)]
+            for message, count in found.messages
+        ),
     ]
-    return f"<h2>Failures</h2>{_table(['', 'rows'], rows)}"
+    return f"<h2>Failures</h2>{table(['', '#rows'], rows)}"
 
 
 def _worst(rows: Sequence[WorstRow]) -> str:
-    shown = [row for row in rows if row.fails]
-    parts = [
-        f'<div class="row"><p class="small quiet">request {_text(row.request_id)}, row {row.row}, '
-        f"{_text(row.time)}, version {_text(row.version)}: {_text(row.where or row.column)}, "
-        f"{_text(row.reason)}</p>"
-        f'<div class="sides"><div><span class="small quiet">recorded</span><br>'
-        f"<code>{_text(value(row.recorded, 400))}</code></div>"
-        f'<div><span class="small quiet">replayed</span><br>'
-        f"<code>{_text(value(row.replayed, 400))}</code></div></div>"
-        f"<details><summary>input</summary><dl>{_pairs(row)}</dl></details></div>"
-        for row in shown
-    ]
+    parts = list(_rows(row for row in rows if row.fails))
     return f"<h2>The rows that drifted most</h2>{''.join(parts)}" if parts else ""
 
 
-def _pairs(row: WorstRow) -> str:
-    return "".join(
-        f"<dt>{_text(name)}</dt><dd><code>{_text(value(item, 400))}</code></dd>"
-        for name, item in row.input.items()
-    )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], tones: Sequence[str] = ()) -> str:
-    titles = "".join(f"<th>{_text(title)}</th>" for title in head)
-    lines: list[str] = []
-    for place, row in enumerate(rows):
-        tone = tones[place] if place < len(tones) else ""
-        cells = [f"<td>{_text(cell)}</td>" for cell in row[:-1]]
-        cells.append(f'<td class="{tone}">{_text(row[-1])}</td>' if tone else f"<td>{_text(row[-1])}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="scroll"><table><tr>{titles}</tr>{"".join(lines)}</table></div>'
+def _rows(rows: Iterator[WorstRow]) -> Iterator[str]:
+    for row in rows:
+        far = "" if row.ulp is None else f"<span>{ulps(row.ulp)} apart</span>"
+        yield (
+            f'<div class="pair"><div class="head"><b>request {text(row.request_id)}</b>'
+            f"<span>row {row.row}, {text(row.time)}, version {text(row.version)}</span>"
+            f"<code>{text(row.where or row.column)}</code>"
+            f'{far}<span class="bad">{text(row.reason)}</span></div>'
+            f"{evidence.side_by_side(row.recorded, row.replayed, 'recorded', 'replayed')}"
+            f"{evidence.given(row.input)}</div>"
+        )
 
 
 def _rank(correlation: float | None) -> str:
     return "-" if correlation is None else f"{correlation:.4f}"
-
-
-def _text(text: str) -> str:
-    """Text as markup: escaped, and with nothing in it that reorders or hides the text around it."""
-    return escape(clean(text))

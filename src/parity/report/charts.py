@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -109,31 +110,50 @@ def by_position(sample: ColumnSample) -> str:
 
 def by_bucket(shares: Sequence[BucketShare]) -> str:
     """The share of rows that differ by the batch size that inference saw; empty unless there are several."""
-    if len(shares) < 2:
-        return ""
     kept = sorted(sorted(shares, key=lambda share: -share.rows)[:MAX_BARS], key=lambda share: share.size)
-    up = Axis(0, 100, _BOTTOM, _TOP + 8)
-    step = (_RIGHT - _LEFT) / len(kept)
-    width = min(step * 0.7, 46)
-    parts = [*_left_axis(up, " %"), _base()]
-    for place, share in enumerate(kept):
-        left = _LEFT + step * place + (step - width) / 2
-        told = (
-            f"batches of {share.size}: {share.outside} of {share.rows} rows beyond tolerance, "
-            f"{share.differing} with other bits"
-        )
-        for kind, count in (("within", share.differing), ("outside", share.outside)):
-            top = up.pixel(100 * count / share.rows)
-            parts.append(_bar(kind, left, top, width, told))
-        most = up.pixel(100 * max(share.differing, share.outside) / share.rows)
-        if len(kept) <= 6:
-            middle = left + width / 2
-            parts.append(_label(middle, most - 4, f"{share.outside}/{share.rows}", "middle"))
-        parts.append(_below(left + width / 2, str(share.size)))
-    parts.append(_across_title("rows that inference saw at once"))
+    bars = [Bar(str(s.size), f"batches of {s.size}", s.rows, s.differing, s.outside) for s in kept]
     left_out = f", {len(shares) - len(kept)} rarer sizes left out" if len(shares) > len(kept) else ""
-    told = f"rows beyond tolerance (solid) and with other bits (pale), in percent{left_out}"
-    return _figure("buckets", "By batch size", told, parts)
+    return shares_of_rows("buckets", "By batch size", "rows that inference saw at once", bars, left_out)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Some rows, how many of them have other bits, and how many are beyond tolerance; `label` is short."""
+
+    label: str
+    name: str
+    rows: int
+    differing: int
+    outside: int
+
+
+def shares_of_rows(kind: str, title: str, across: str, bars: Sequence[Bar], more: str = "") -> str:
+    """The shares of rows that differ, a bar for each part of them; empty unless there are several parts."""
+    if len(bars) < 2:
+        return ""
+    up = Axis(0, 100, _BOTTOM, _TOP + 8)
+    step = (_RIGHT - _LEFT) / len(bars)
+    width = min(step * 0.7, 46)
+    every = math.ceil(
+        len(bars) / max(1, int((_RIGHT - _LEFT) / (7 * max(len(bar.label) for bar in bars) + 8)))
+    )
+    parts = [*_left_axis(up, " %"), _base()]
+    for place, bar in enumerate(bars):
+        middle = _LEFT + step * (place + 0.5)
+        told = (
+            f"{bar.name}: {bar.outside} of {bar.rows} rows beyond tolerance, {bar.differing} with other bits"
+        )
+        for shade, count in (("within", bar.differing), ("outside", bar.outside)):
+            top = up.pixel(100 * count / max(1, bar.rows))
+            parts.append(_bar(shade, middle - width / 2, top, width, told))
+        if len(bars) <= 6:
+            most = up.pixel(100 * max(bar.differing, bar.outside) / max(1, bar.rows))
+            parts.append(_label(middle, most - 4, f"{bar.outside}/{bar.rows}", "middle"))
+        if place % every == 0:
+            parts.append(_below(middle, bar.label))
+    parts.append(_across_title(across))
+    told = f"rows beyond tolerance (solid) and with other bits (pale), in percent{more}"
+    return _figure(kind, title, told, parts)
 
 
 def _chosen(sample: ColumnSample, drawn: _Mask) -> npt.NDArray[np.int64]:

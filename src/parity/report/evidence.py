@@ -140,7 +140,7 @@ def counterexample(found: Counterexample, pictures: Sequence[Pictured] = ()) -> 
     if found.row >= MAX_ROWS:
         kept[-1] = cards[found.row]
     more = f'<p class="small quiet">and {left} more rows</p>' if left > 0 else ""
-    values = _sides(told["expected"], told["obtained"], "one way", "the other way")
+    values = side_by_side(told["expected"], told["obtained"], "one way", "the other way")
     return (
         f"<h4>Smallest counterexample: {count} row{'s' if count > 1 else ''}, asked {text(found.how)}</h4>"
         f'<div class="pair"><div class="head"><b>{text(found.column)}</b>'
@@ -178,14 +178,15 @@ def _pair(row: WorstRow, pictures: Sequence[Pictured]) -> str:
         f'<span class="{"bad" if row.fails else "quiet"}">{text(row.reason)}</span>'
     )
     seen = {item.where for item in pictures if item.source == "input"}
-    given = "" if row.input is None else _input(row.input, seen)
+    asked = "" if row.input is None else given(row.input, seen)
     return (
-        f'<div class="pair"><div class="head">{head}</div>{_sides(row.expected, row.obtained)}'
-        f"{pictured(pictures)}{given}</div>"
+        f'<div class="pair"><div class="head">{head}</div>{side_by_side(row.expected, row.obtained)}'
+        f"{pictured(pictures)}{asked}</div>"
     )
 
 
-def _sides(expected: object, obtained: object, one: str = "expected", other: str = "obtained") -> str:
+def side_by_side(expected: object, obtained: object, one: str = "expected", other: str = "obtained") -> str:
+    """Two values with what only one of them has marked; `one` and `other` name the sides."""
     ours, theirs = sides(expected, obtained)
     return (
         f'<div class="sides"><div><span class="label">{one}</span><code>{ours}</code></div>'
@@ -193,7 +194,7 @@ def _sides(expected: object, obtained: object, one: str = "expected", other: str
     )
 
 
-def _input(row: Mapping[str, object], seen: Collection[str]) -> str:
+def given(row: Mapping[str, object], seen: Collection[str] = ()) -> str:
     """The first fields on a line; all of them under a fold where there are more, or where one is long."""
     items = [(name, item) for name, item in row.items() if name not in seen]
     line = "".join(f"<span>{text(name)} <code>{shown(item, 48)}</code></span>" for name, item in items[:5])
