@@ -14,9 +14,8 @@ import numpy as np
 
 from parity import golden
 from parity.batch import Batch
-from parity.codec.arrow import decode_table
 from parity.compare import compare
-from parity.engine import Engine
+from parity.engine import Engine, merge
 from parity.errors import GoldenError
 from parity.examples import example_batch
 from parity.result import Result
@@ -95,10 +94,10 @@ def warm_up(engine: Engine, max_batch: int) -> float:
 
 async def _answers(model: ServedModel, case: golden.GoldenCase) -> Result:
     """The case's answers through the model's queue, in pieces of several sizes that share batches."""
-    batch = decode_table(model.loaded.inputs, case.inputs).batch
+    decoded = case.decoded(model.loaded)
     sizes = itertools.cycle(min(rows, model.settings.max_batch) for rows in _PIECE_ROWS)
     results: list[Result] = []
-    for wave in batch.split(model.settings.queue_rows):
+    for wave in decoded.batch.split(model.settings.queue_rows):
         pieces: list[Batch] = []
         start = 0
         while start < wave.num_rows:
@@ -107,7 +106,7 @@ async def _answers(model: ServedModel, case: golden.GoldenCase) -> Result:
         parts = [(ColumnsWork(piece), piece.num_rows) for piece in pieces]
         answers = cast("list[Columns]", await model.driver.submit_parts(parts))
         results += [_result(piece.num_rows, answer) for piece, answer in zip(pieces, answers, strict=True)]
-    return Result.concat(results, model.loaded.outputs)
+    return merge(decoded, Result.concat(results, model.loaded.outputs))
 
 
 def _result(rows: int, answer: Columns) -> Result:
@@ -119,7 +118,9 @@ def _golden_rows(engine: Engine, rows: int) -> Batch:
     """So many rows to warm up with: golden ones, repeated as needed."""
     with contextlib.suppress(GoldenError):
         for case in golden.find_cases(engine.loaded):
-            found = decode_table(engine.loaded.inputs, case.inputs).batch
+            found = case.decoded(engine.loaded).batch
+            if found.num_rows == 0:
+                continue
             return found.take([row % found.num_rows for row in range(rows)])
     return example_batch(engine.loaded.inputs, rows)
 

@@ -90,3 +90,19 @@ def test_handler_toml_may_set_the_gate(handler: str):
         file.write('\n[online]\ngate = "warn"\n')
     with ServerProcess([handler]) as server:
         assert metric(server.url, "parity_gate_divergences_total") == 1
+
+
+def test_a_golden_with_rows_that_do_not_fit_is_reproduced_with_their_errors(handler: str):
+    loaded = load_handler(handler)
+    rows = example_batch(loaded.inputs, 4).to_table()
+    names = rows.column("name").to_pylist()
+    nameless = pa.array([names[0], None, *names[2:]], pa.string())
+    misfit = rows.set_column(rows.column_names.index("name"), "name", nameless)
+    golden.record(loaded, misfit, "misfit", reason="for the test", keep_invalid=True)
+    golden.record(loaded, misfit.slice(1, 1), "alone", reason="for the test", keep_invalid=True)
+    with ServerProcess([handler, "--gate", "warn"]) as server:
+        assert ask(server.url, "GET", "/v2/health/ready")[0] == 200
+        log = server.log()
+    assert "case=misfit rows=4 verdict=identical" in log
+    assert "case=alone" in log
+    assert "could not be run" not in log

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from parity.codec.arrow import decode_table
-from parity.engine import Engine
+from parity.engine import Engine, merge
 from parity.golden import GoldenCase
 from parity.registry import Runner
 from parity.result import Result
@@ -24,14 +24,26 @@ def recorded_side(case: GoldenCase) -> Side:
         **{f"digest.{kind}": meta.digests[kind] for kind in ("source", "artifacts") if kind in meta.digests},
         "handler": f"{meta.handler}@{meta.version}",
     }
-    return Side(f"as recorded in case {case.name}", case.expected, case.traces, fingerprint)
+    found = case.traces
+    if found is not None and found.num_rows != case.inputs.num_rows:
+        found = _on(case.inputs, found)  # rows that do not fit the schema never got to a stage
+    return Side(f"as recorded in case {case.name}", case.expected, found, fingerprint)
 
 
 def engine_side(engine: Engine, rows: pa.Table, name: str = "in this process") -> Side:
     """The answers of an entered engine to rows of the canonical types, asked as one batch."""
     decoded = decode_table(engine.loaded.inputs, rows)
-    result = engine.score(decoded, stages=True)
-    found = None if decoded.errors else traces(decoded.batch, result)
+    engine_result = engine.run(decoded.batch, stages=True)
+    result = merge(decoded, engine_result)
+    found = traces(decoded.batch, engine_result)
+    if decoded.errors:
+        place = {int(row): offset for offset, row in enumerate(decoded.index)}
+        found = Traces.concat(
+            [
+                found.take([place[row]]) if row in place else found.missing(1)
+                for row in range(decoded.num_rows)
+            ]
+        )
     return Side(name, result.to_table(), found, engine.fingerprint())
 
 
