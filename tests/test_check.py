@@ -14,9 +14,17 @@ from parity import Batch, Engine, Profile, Result, load_handler
 from parity.check import check_goldens, run_check
 from parity.codec.arrow import decode_table
 from parity.column import Column
-from parity.errors import ConfigError, DatasetError, GoldenError, ReferenceNotFoundError, RunnerError
+from parity.errors import (
+    ConfigError,
+    DatasetError,
+    FingerprintError,
+    GoldenError,
+    ReferenceNotFoundError,
+    RunnerError,
+)
 from parity.examples import example_batch
 from parity.golden import record
+from parity.laws import LAWS
 from parity.report import as_json, html, terminal
 from tests.test_golden import write_handler
 
@@ -83,6 +91,8 @@ def test_every_case_goes_through_every_runner_in_every_wire_form(scale: str) -> 
     lines: list[str] = []
     report = run_check(scale, runners=runners, laws=[], progress=lines.append)
     assert [(entry.name, entry.case, entry.rows, entry.verdict) for entry in report.entries] == [
+        ("engine", "first", 12, "identical"),
+        ("engine", "second", 4, "identical"),
         ("fake", "first", 12, "identical"),
         ("fake", "second", 4, "identical"),
         ("other json", "first", 12, "identical"),
@@ -90,12 +100,8 @@ def test_every_case_goes_through_every_runner_in_every_wire_form(scale: str) -> 
         ("other binary", "first", 12, "identical"),
         ("other binary", "second", 4, "identical"),
     ]
-    assert (report.verdict, report.exit_code, report.rows_compared) == ("agrees", 0, 48)
-    assert lines == [
-        "16 golden rows through fake",
-        "16 golden rows through other json",
-        "16 golden rows through other binary",
-    ]
+    assert (report.verdict, report.exit_code, report.rows_compared) == ("agrees", 0, 64)
+    assert lines == ["16 rows through fake: only", "16 rows through other: json, binary"]
     assert report.fingerprint_changes() == {}
     assert report.notes == ()
 
@@ -119,12 +125,14 @@ def test_a_runner_that_changes_an_answer_diverges(scale: str) -> None:
 def test_a_runner_that_crashes_is_told_beside_the_others(scale: str, change: Change, message: str) -> None:
     report = run_check(scale, runners=[FakeRunner("bad", change=change), FakeRunner()], laws=[])
     assert [(entry.runner, entry.verdict) for entry in report.entries] == [
+        ("engine", "identical"),
+        ("engine", "identical"),
         ("bad", "crashed"),
         ("bad", "crashed"),
         ("fake", "identical"),
         ("fake", "identical"),
     ]
-    assert report.entries[0].error == message
+    assert report.entries[2].error == message
     assert (report.verdict, report.exit_code) == ("runner crashed", 6)
 
 
@@ -136,16 +144,76 @@ def test_an_error_in_what_was_asked_is_not_a_crash_of_the_runner(scale: str) -> 
         run_check(scale, runners=[FakeRunner(change=refuse)], laws=[])
 
 
+def test_a_runner_that_refuses_is_no_crash(scale: str) -> None:
+    def refuse(result: Result) -> Result:
+        raise FingerprintError("not the machine that was proven")
+
+    report = run_check(scale, runners=[FakeRunner("bad", change=refuse)], laws=[])
+    assert [entry.verdict for entry in report.entries] == ["identical", "identical", "refused", "refused"]
+    assert (report.verdict, report.exit_code) == ("refused", 4)
+
+
+def test_a_runner_is_sent_all_rows_at_once(scale: str) -> None:
+    sizes: list[int] = []
+
+    @dataclass(eq=False)
+    class Counting(FakeRunner):
+        def replay(self, handler_ref: str, rows: pa.Table, profile: Profile, **options: Any) -> Result:
+            sizes.append(rows.num_rows)
+            return super().replay(handler_ref, rows, profile, **options)
+
+    report = run_check(scale, runners=[Counting()], laws=["runner"])
+    assert len(sizes) == 1
+    assert sizes[0] > 16
+    assert [(law.law, law.verdict) for law in report.laws] == [("runner", "holds")]
+    assert report.laws[0].pairs == sizes[0] - 16
+
+
+def test_a_runner_that_crashed_makes_its_law_impossible(scale: str) -> None:
+    report = run_check(scale, runners=[FakeRunner("bad", change=crash)], laws=["runner"])
+    assert [(law.law, law.verdict) for law in report.laws] == [("runner", "unable")]
+    assert report.exit_code == 6
+
+
+def test_what_a_changed_handler_does_otherwise_is_told_by_stage(scale: str) -> None:
+    source = Path(scale, "handler.py")
+    source.write_text(source.read_text().replace("* FACTOR", "* (FACTOR + 1)"), encoding="utf-8")
+    report = run_check(scale, runners=[FakeRunner()], laws=[])
+    assert report.exit_code == 1
+    for entry in report.failures():
+        assert entry.diagnosis is not None
+        assert entry.diagnosis.column == "y"
+        assert entry.comparison is not None
+        assert set(entry.diagnosis.rows) == set(entry.comparison.failing_rows.tolist()) != set()
+    assert len({id(entry.diagnosis) for entry in report.failures()}) == 2
+
+
+def test_what_a_runner_does_to_answers_on_their_way_is_told_as_encoding(scale: str) -> None:
+    report = run_check(scale, runners=[FakeRunner("bad", change=first_answer_moved)], laws=[])
+    (entry,) = report.failures()
+    assert entry.diagnosis is not None
+    assert entry.diagnosis.stage == "encode"
+    assert entry.diagnosis.rows == (0,)
+
+
+def test_a_runner_that_agrees_when_asked_again_is_noted(scale: str) -> None:
+    asked = 0
+
+    def once(result: Result) -> Result:
+        nonlocal asked
+        asked += 1
+        return first_answer_moved(result) if asked == 1 else result
+
+    report = run_check(scale, runners=[FakeRunner("moody", change=once)], laws=[])
+    (entry,) = report.failures()
+    assert entry.diagnosis is None
+    assert any("moody agreed" in note for note in report.notes)
+
+
 @pytest.mark.slow
 def test_the_laws_are_tried_on_the_golden_rows(scale: str) -> None:
     report = run_check(scale, runners=[FakeRunner()])
-    assert [law.law for law in report.laws] == [
-        "repeatable",
-        "batch-size",
-        "neighbours",
-        "order",
-        "wire-form",
-    ]
+    assert [law.law for law in report.laws] == [law.name for law in LAWS]
     assert all(report.laws)
     json.loads(as_json.render(report))
 

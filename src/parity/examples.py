@@ -105,7 +105,7 @@ def _ordinary(field: Field, rng: np.random.Generator) -> Any:
         case Integer():
             return _ordinary_integer(field, rng)
         case Floating():
-            return _float(field, _ordinary_float(field, rng))
+            return float_value(field, _ordinary_float(field, rng))
         case String():
             return _ordinary_text(field, rng)
         case Bytes():
@@ -119,10 +119,10 @@ def _ordinary(field: Field, rng: np.random.Generator) -> Any:
             digits = min(field.precision, 4)
             return _decimal(field, int(rng.integers(10**digits)))
         case Image():
-            return _image(field, rng.integers(0, 256, (32, 32, field.channels or 3), np.uint8))
+            return image_value(field, rng.integers(0, 256, (32, 32, field.channels or 3), np.uint8))
         case Tensor():
             sizes = [int(rng.integers(1, 9)) if size is None else size for size in field.shape]
-            return _tensor(field, _ordinary_array(field, sizes, rng))
+            return tensor_value(field, _ordinary_array(field, sizes, rng))
         case List():
             return [_ordinary(field.of, rng) for _ in range(int(rng.integers(1, 4)))]
         case Struct():
@@ -245,7 +245,7 @@ def _edge(field: Field, kind: EdgeKind) -> Any:
             if pixels is None:
                 return _NO_EDGE
             level, side = pixels
-            return _image(field, np.full((side, side, field.channels or 3), level, np.uint8))
+            return image_value(field, np.full((side, side, field.channels or 3), level, np.uint8))
         case Tensor():
             return _edge_tensor(field, kind)
         case List():
@@ -287,7 +287,7 @@ def _edge_float(field: Floating, kind: EdgeKind) -> Any:
         return _NO_EDGE
     if field.le is not None and value > field.le:
         return _NO_EDGE
-    return _float(field, value)
+    return float_value(field, value)
 
 
 def _edge_text(field: String, kind: EdgeKind) -> Any:
@@ -305,7 +305,7 @@ def _edge_tensor(field: Tensor, kind: EdgeKind) -> Any:
             return _NO_EDGE
         size = 0 if kind == "empty" else max(2, int(_LONG_ITEMS ** (1 / field.variable_dims)))
         sizes = [size if known is None else known for known in field.shape]
-        return _tensor(field, np.ones(sizes, dtype))
+        return tensor_value(field, np.ones(sizes, dtype))
     value: Any
     if dtype.kind == "b":
         value = {"zero": False, "greatest": True}.get(kind)
@@ -319,7 +319,7 @@ def _edge_tensor(field: Tensor, kind: EdgeKind) -> Any:
         value = {"zero": 0, "least": limits.min, "greatest": limits.max}.get(kind)
     if value is None:
         return _NO_EDGE
-    return _tensor(field, np.full([3 if size is None else size for size in field.shape], value, dtype))
+    return tensor_value(field, np.full([3 if size is None else size for size in field.shape], value, dtype))
 
 
 def _edge_list(field: List, kind: EdgeKind) -> Any:
@@ -351,7 +351,7 @@ def _float_info(dtype: np.dtype[Any]) -> Any:
     return np.finfo(dtype)
 
 
-def _float(field: Floating, value: float) -> Any:
+def float_value(field: Floating, value: float) -> Any:
     """The value in the field's dtype, moved inside the range when rounding left it; bfloat16 as float."""
     dtype = field.numpy_dtype
     with np.errstate(over="ignore"):
@@ -367,7 +367,7 @@ def _decimal(field: Decimal, unscaled: int) -> decimal.Decimal:
     return decimal.Decimal((unscaled < 0, tuple(int(digit) for digit in str(abs(unscaled))), -field.scale))
 
 
-def _tensor(field: Tensor, array: np.ndarray[Any, Any]) -> Any:
+def tensor_value(field: Tensor, array: np.ndarray[Any, Any]) -> Any:
     flat = array.reshape(-1)
     if flat.dtype == BFLOAT16:
         flat = flat.astype(np.float32)
@@ -376,11 +376,11 @@ def _tensor(field: Tensor, array: np.ndarray[Any, Any]) -> Any:
     return {"data": flat, "shape": list(array.shape)}
 
 
-def _image(field: Image, pixels: np.ndarray[Any, Any]) -> Any:
-    return _png(pixels) if field.form == "encoded" else _tensor(field.as_tensor, pixels)
+def image_value(field: Image, pixels: np.ndarray[Any, Any]) -> Any:
+    return png(pixels) if field.form == "encoded" else tensor_value(field.as_tensor, pixels)
 
 
-def _png(pixels: np.ndarray[Any, Any]) -> bytes:
+def png(pixels: np.ndarray[Any, Any]) -> bytes:
     """(H, W, C) uint8 as a PNG file (RFC 2083), C being 1, 3 or 4."""
     height, width, channels = pixels.shape
     color = {1: 0, 3: 2, 4: 6}[channels]

@@ -1,209 +1,84 @@
-"""The laws. Each is a small class with a name, a sentence, and a way to try it.
-
-Natural float noise (a matrix product of another size adds in another order) is told apart from dependence by
-the tolerance, and is called by its name. The order, in which a broken law explains the later ones, is fixed.
-"""
+"""All laws, in the order in which they are told: a law that explains others comes before them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from dataclasses import replace
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from parity.batch import Batch
-from parity.codec.decoded import Decoded
 from parity.compare import Tolerances
 from parity.engine import Engine
 from parity.errors import ConfigError, InputMutatedError, RunnerError, did_you_mean
-from parity.laws.bench import Answers, Bench, spread
+from parity.laws.access import DeclaredAccess
+from parity.laws.bench import Bench, OutOfTimeError
+from parity.laws.clock import Clock, repeats_when_stopped
+from parity.laws.composition import BatchSize, Neighbours, Order, SingleRow
+from parity.laws.concurrency import Concurrency
+from parity.laws.failures import EmptyBatch, FailingRows
+from parity.laws.forms import WireForm
+from parity.laws.honesty import DeclaredOutputs, InputsUntouched
+from parity.laws.law import Law, NotApplicableError
+from parity.laws.modes import EvalMode
 from parity.laws.outcome import LawOutcome
-from parity.laws.trials import Trial, fewest_in_company, fewest_of, judge
-from parity.laws.wires import WIRES, carried_rows, runner_trials
+from parity.laws.process import BASELINE, Process
+from parity.laws.runners import Device, ThroughRunner
+from parity.laws.state import History, Repeatable
+from parity.profile import Profile
 from parity.registry import Runner
+from parity.result import Result
 
-_Places = np.ndarray[Any, np.dtype[np.int64]]
+Progress = Callable[[str], None]
 
-BATCH_SIZES = (1, 2, 3, 7, 16, 33)
-_OVERLAPPED_ROWS = 16
-_NEIGHBOURED_ROWS = 6
-_NEIGHBOURED_EDGES = 16
-_WIRE_NOISE = "other bits by another form, or in a runner's own batches"
-_BATCH_NOISE = "natural float noise of batch shapes"
+LAWS: Final[tuple[Law, ...]] = (
+    InputsUntouched(),
+    EvalMode(),
+    Repeatable(),
+    DeclaredOutputs(),
+    SingleRow(),
+    Order(),
+    Neighbours(),
+    BatchSize(),
+    FailingRows(),
+    EmptyBatch(),
+    History(),
+    Concurrency(),
+    WireForm(),
+    Clock(),
+    DeclaredAccess(),
+    Process(),
+    ThroughRunner(),
+    Device(),
+)
 
+_UNTOLD_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "inputs-untouched": ("declared-access",),
+    "eval-mode": ("declared-outputs", "declared-access"),
+    "repeatable": ("declared-outputs", "declared-access"),
+}
+"""When a law of the left is broken, only those of the right still say anything."""
 
-class Law(Protocol):
-    """What an answer must not depend on."""
+_WHY_UNTOLD: Final[Mapping[str, str]] = {
+    "inputs-untouched": "the handler writes into its inputs",
+    "eval-mode": "a model is in training mode",
+    "repeatable": "the handler's answers do not repeat",
+}
 
-    @property
-    def name(self) -> str:
-        """How reports and `--law` call it."""
-        ...
-
-    @property
-    def sentence(self) -> str:
-        """What it says."""
-        ...
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Try the law; it holds only when answers were compared."""
-        ...
-
-
-class Repeatable:
-    """The same batch asked again, and asked of a freshly loaded handler."""
-
-    name = "repeatable"
-    sentence = "the same batch gets the same answers again, also from a freshly loaded handler"
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Ask all rows three times, then once of a second handler; the rows must stay as they are."""
-        bench.check_unwritten(bench.judged)
-        first = bench.run(bench.judged)
-
-        def again(positions: list[int]) -> Answers:
-            return bench.run(positions), bench.run(positions)
-
-        def fresh(positions: list[int]) -> Answers:
-            expected = bench.run(positions)
-            with Engine(bench.loaded, bench.engine.profile) as engine:
-                return expected, engine.run(bench.batch(positions)).to_table()
-
-        def trials() -> Iterator[Trial]:
-            for how, ask in (
-                ("the first time, and again", again),
-                ("from this handler, and from a freshly loaded one", fresh),
-            ):
-                for _ in range(2 if ask is again else 1):
-                    fewest = fewest_of(bench, bench.judged, ask, how)
-                    yield Trial(how, bench.judged, (first, ask(bench.judged)[1]), fewest)
-
-        return judge(self.name, self.sentence, bench, trials(), "not repeatable to the bit")
-
-
-class BatchSize:
-    """Rows asked in batches of other sizes, and while other batches are under way."""
-
-    name = "batch-size"
-    sentence = (
-        "the answer for a row does not depend on how many rows are asked at once, or on batches under way"
-    )
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Ask all rows in batches of 1, 2, 3, 7, 16 and 33, and all at once; some with stages overlapped."""
-
-        def overlapped(positions: list[int]) -> Answers:
-            alone = pa.concat_tables([bench.run([position]) for position in positions])
-            return alone, bench.run_overlapped(positions)
-
-        def trials() -> Iterator[Trial]:
-            judged = bench.judged
-            for size in [*(size for size in BATCH_SIZES if size < len(judged)), len(judged)]:
-                pieces = [judged[start : start + size] for start in range(0, len(judged), size)]
-                obtained = pa.concat_tables([bench.run(piece) for piece in pieces])
-                fewest = fewest_in_company(bench, pieces, [list(range(len(piece))) for piece in pieces])
-                yield Trial(f"in batches of {size}", judged, (bench.expected, obtained), fewest)
-            some = spread(judged, _OVERLAPPED_ROWS)
-            how = "one by one, and with the stages of {n} batches overlapped"
-            yield Trial(how, some, overlapped(some), fewest_of(bench, some, overlapped, how))
-
-        return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
-
-
-class Neighbours:
-    """Rows asked beside hostile ones: zeros, extremes, NaN, null, empty, longest, rejected, failing."""
-
-    name = "neighbours"
-    sentence = "the answer for a row does not depend on the rows beside it"
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Ask golden rows six at a time and some edge rows alone, with a hostile row in front and behind."""
-
-        def trials() -> Iterator[Trial]:
-            golden = bench.golden
-            edges = spread(bench.judged[len(golden) :], _NEIGHBOURED_EDGES)
-            asked = [*golden, *edges]
-            expected = _at(bench.expected, np.asarray(asked, np.int64))
-            starts = range(0, len(golden), _NEIGHBOURED_ROWS)
-            chunks = [golden[start : start + _NEIGHBOURED_ROWS] for start in starts]
-            chunks += [[edge] for edge in edges]
-            for hostile in [*bench.hostile, *bench.troublesome]:
-                batches = [[hostile, *chunk, hostile] for chunk in chunks]
-                obtained = [bench.run(batch).slice(1, len(batch) - 2) for batch in batches]
-                places = [list(range(1, len(batch) - 1)) for batch in batches]
-                fewest = fewest_in_company(bench, batches, places)
-                how = f"beside {bench.labels[hostile]}"
-                yield Trial(how, asked, (expected, pa.concat_tables(obtained)), fewest)
-
-        return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
-
-
-class Order:
-    """The same rows in another order, and one row at every place."""
-
-    name = "order"
-    sentence = "the answer for a row does not depend on its place in the batch or on the order of the others"
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Ask all rows reversed, rotated and shuffled twice; then batches of one row repeated."""
-        straight = bench.run(bench.judged)
-
-        def permuted(permute: Callable[[int], _Places], positions: list[int]) -> Answers:
-            order = permute(len(positions))
-            answers = bench.run([positions[place] for place in order])
-            return bench.run(positions), _at(answers, np.argsort(order))
-
-        def copies(positions: list[int]) -> Answers:
-            answers = bench.run(positions)
-            return _at(answers, np.zeros(len(positions), np.int64)), answers
-
-        def trials() -> Iterator[Trial]:
-            for name, permute in _PERMUTATIONS.items():
-                how = f"in this order, and {name}"
-
-                def ask(positions: list[int], permute: Callable[[int], _Places] = permute) -> Answers:
-                    return permuted(permute, positions)
-
-                fewest = fewest_of(bench, bench.judged, ask, how)
-                yield Trial(how, bench.judged, (straight, ask(bench.judged)[1]), fewest)
-            for position in bench.golden[:3]:
-                for size in (2, 16, 33):
-                    batch = [position] * size
-                    how = "in the first place, and in another one, of {n} copies"
-                    yield Trial(how, batch, copies(batch), fewest_of(bench, batch, copies, how))
-
-        return judge(self.name, self.sentence, bench, trials(), _BATCH_NOISE)
-
-
-class WireForm:
-    """Rows sent in each wire form."""
-
-    name = "wire-form"
-    sentence = "the answer for a row does not depend on the form that it is sent in"
-
-    def check(self, bench: Bench) -> LawOutcome:
-        """Send the rows as JSON rows, V2 JSON and Arrow IPC, and through runners in each of their forms."""
-        carried = carried_rows(bench)
-        straight = bench.run(carried)
-
-        def trials() -> Iterator[Trial]:
-            for wire, send in WIRES.items():
-                how = f"as columns, and as {wire}"
-
-                def ask(positions: list[int], send: Callable[[Batch], Decoded] = send) -> Answers:
-                    sent = send(bench.batch(positions))
-                    return bench.run(positions), bench.engine.score(sent).to_table()
-
-                yield Trial(how, carried, (straight, ask(carried)[1]), fewest_of(bench, carried, ask, how))
-            yield from runner_trials(bench, carried)
-
-        return judge(self.name, self.sentence, bench, trials(), _WIRE_NOISE)
-
-
-LAWS: tuple[Law, ...] = (Repeatable(), BatchSize(), Neighbours(), Order(), WireForm())
+_EXPLAINED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "neighbours": ("order",),
+    "batch-size": ("single-row", "order", "neighbours"),
+    "failing-rows": ("single-row", "order", "neighbours", "batch-size"),
+    "concurrency": ("history",),
+    "process": ("clock",),
+    "runner": tuple(law.name for law in LAWS if law.name not in ("runner", "device")),
+    "device": ("process",),
+}
+"""Which laws, when they are broken too, may be all there is to a breach."""
 
 
 def laws_named(names: Sequence[str] | None) -> tuple[Law, ...]:
@@ -225,36 +100,105 @@ def check_laws(
     labels: Sequence[str] | None = None,
     tolerances: Tolerances | None = None,
     runners: Sequence[Runner] = (),
+    runner_answers: Mapping[str, Result | pa.Table] | None = None,
+    profiles: Sequence[str | Profile] = (),
+    thorough: bool = False,
+    progress: Progress | None = None,
+    deadline_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[LawOutcome]:
-    """Try laws on rows and on edge rows made from the schema; an outcome for each law.
+    """Try laws on some rows and on edge rows made from the schema.
 
     Args:
-        engine: an entered engine; its profile is the one that is tried.
-        batch: rows of the handler's input schema.
-        laws: the laws, all by default.
-        labels: a name for each row.
-        tolerances: what is still noise; handler.toml's by default.
-        runners: runners that the wire-form law sends the rows through.
+        engine: an entered engine.
+        batch: rows of the handler's input schema, at least one.
+        laws: what to try.
+        labels: a name for each row, for counterexamples.
+        tolerances: the rules that tell noise from a difference; handler.toml's when not given.
+        runners: runners that the runner law sends the rows through.
+        runner_answers: what runners gave already for `batch`, by runner and wire form ("online rows").
+        profiles: profiles, or names of handler.toml's, that the device law compares this one with.
+        thorough: more generated rows, batch sizes, repetitions and processes.
+        progress: called with a line before each law.
+        deadline_s: seconds after which no further law is begun; those left over could not be tried.
+        clock: what tells the seconds.
 
     Raises:
-        ConfigError: there are no rows.
+        ConfigError: there are no rows, or answers of a runner are not one for each row.
     """
-    if batch.num_rows == 0:
-        raise ConfigError(f"handler {engine.loaded.name}: no rows to try the laws on")
-    bench = Bench(engine, batch, labels=labels, tolerances=tolerances, runners=runners)
+    bench = Bench(
+        engine,
+        batch,
+        labels=labels,
+        tolerances=tolerances,
+        runners=runners,
+        runner_answers=runner_answers,
+        profiles=profiles,
+        thorough=thorough,
+        deadline_s=deadline_s,
+        clock=clock,
+    )
+    with bench:
+        return check_bench(bench, laws, progress=progress)
+
+
+def check_bench(
+    bench: Bench, laws: Sequence[Law] = LAWS, *, progress: Progress | None = None
+) -> list[LawOutcome]:
+    """Try laws on a bench that was entered; see `check_laws`."""
+    names = {law.name for law in laws}
+    if bench.loaded.ref and names & {"process", "declared-access"}:
+        bench.workers.get(BASELINE)  # loads while the laws of this process are tried
     outcomes: list[LawOutcome] = []
     with _failures_unlogged():
         for law in laws:
-            try:
-                outcomes.append(law.check(bench))
-            except RunnerError as exc:
-                outcomes.append(LawOutcome(law.name, law.sentence, "broken", 0, detail=str(exc)))
-            except InputMutatedError as exc:
-                outcomes.append(LawOutcome(law.name, law.sentence, "broken", 0, detail=str(exc)))
-                break
-    why = "not tried: the handler writes into its inputs"
-    untried = laws[len(outcomes) :]
-    return [*outcomes, *(LawOutcome(law.name, law.sentence, "nothing", 0, detail=why) for law in untried)]
+            why = _untold(bench, law, outcomes)
+            if why:
+                outcomes.append(LawOutcome(law.name, law.sentence, "skipped", 0, detail=why))
+                continue
+            if progress is not None:
+                progress(f"law {law.name}")
+            outcomes.append(_checked(bench, law))
+    return [_explained(outcome, outcomes) for outcome in outcomes]
+
+
+def _checked(bench: Bench, law: Law) -> LawOutcome:
+    outcome = LawOutcome(law.name, law.sentence, "skipped", 0)
+    try:
+        bench.check_time()
+        return law.check(bench)
+    except NotApplicableError as exc:
+        return replace(outcome, detail=f"does not apply: {exc}")
+    except OutOfTimeError:
+        return replace(
+            outcome, verdict="unable", detail="not tried to its end: the time for all laws was over"
+        )
+    except RunnerError as exc:
+        return replace(outcome, verdict="unable", detail=str(exc))
+    except InputMutatedError as exc:
+        return replace(outcome, verdict="broken", detail=str(exc), follows=InputsUntouched.name)
+
+
+def _untold(bench: Bench, law: Law, outcomes: Iterable[LawOutcome]) -> str:
+    """Why a law says nothing any more, given what is broken already; "" when it does."""
+    for outcome in outcomes:
+        if outcome.verdict != "broken":
+            continue
+        root = InputsUntouched.name if outcome.follows == InputsUntouched.name else outcome.law
+        if root in _UNTOLD_BY and law.name not in _UNTOLD_BY[root]:
+            if root == Repeatable.name and law.name == Clock.name and repeats_when_stopped(bench):
+                continue
+            return f"not tried: {_WHY_UNTOLD[root]}"
+    return ""
+
+
+def _explained(outcome: LawOutcome, outcomes: Iterable[LawOutcome]) -> LawOutcome:
+    """The outcome with the earlier law that may be all there is to it."""
+    if outcome.verdict != "broken" or outcome.follows:
+        return outcome
+    causes = _EXPLAINED_BY.get(outcome.law, ())
+    earlier = next((item.law for item in outcomes if item.verdict == "broken" and item.law in causes), "")
+    return replace(outcome, follows=earlier)
 
 
 @contextmanager
@@ -267,31 +211,3 @@ def _failures_unlogged() -> Generator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _at(answers: pa.Table, places: _Places) -> pa.Table:
-    return answers.take(cast("Any", places))
-
-
-def _reversed(rows: int) -> _Places:
-    return np.arange(rows)[::-1]
-
-
-def _rotated(rows: int) -> _Places:
-    return np.roll(np.arange(rows), 1)
-
-
-def _shuffled(rows: int) -> _Places:
-    return np.random.default_rng(rows).permutation(rows)
-
-
-def _shuffled_again(rows: int) -> _Places:
-    return np.random.default_rng(rows + 1).permutation(rows)
-
-
-_PERMUTATIONS: dict[str, Callable[[int], _Places]] = {
-    "reversed": _reversed,
-    "rotated by one place": _rotated,
-    "shuffled": _shuffled,
-    "shuffled again": _shuffled_again,
-}

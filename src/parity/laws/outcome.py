@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,23 +11,30 @@ import pyarrow as pa
 
 from parity.compare import Comparison, WorstRow
 from parity.compare.values import shown_value
+from parity.laws.noise import ColumnNoise
+from parity.triage import Diagnosis
 
-LawVerdict = Literal["holds", "noise", "broken", "nothing"]
-"""holds: the same bits; noise: others, within tolerance; broken: beyond it; nothing: no row was compared."""
+LawVerdict = Literal["holds", "noise", "broken", "nothing", "unable", "skipped"]
+"""holds: the same bits; noise: others, within tolerance; broken: beyond it; nothing: tried, but no answer was
+compared; unable: a process or runner failed to start; skipped: it does not apply, the detail says why."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """The fewest rows found that break a law.
+    """The fewest rows found that break a law, their values made as simple as they can be.
 
     Attributes:
         rows: the input rows, in the order in which they broke it.
-        labels: where each row comes from, such as "row 5" or "neighbour: nan".
+        labels: where each row comes from, such as "row 5", "row 5, simplified" or "neighbour: nan".
         row: the position in `rows` of the row whose answer differs.
         column: the output column that differs.
         expected: its value one way.
         obtained: its value the other way.
         how: the two ways, such as "alone, and in this batch of 2".
+        before: rows asked before, in a batch of their own, where that matters.
+        snippet: Python source that asks in the two ways and prints both answers; empty where none can be
+            written, and then `why_no_snippet` says why.
+        why_no_snippet: why there is no snippet.
     """
 
     rows: pa.Table
@@ -37,6 +44,9 @@ class Counterexample:
     expected: object
     obtained: object
     how: str
+    before: pa.Table | None = None
+    snippet: str = ""
+    why_no_snippet: str = ""
 
     def only_row(self) -> Counterexample:
         """The counterexample with nothing but the row whose answer differs."""
@@ -52,24 +62,23 @@ class Counterexample:
 
     def to_dict(self) -> dict[str, object]:
         """The counterexample as JSON-ready data, long values cut."""
-        rows = [
-            {name: shown_value(_chunk(self.rows, name), row) for name in self.rows.column_names}
-            for row in range(self.rows.num_rows)
-        ]
         return {
-            "rows": [_plain(row) for row in rows],
+            "rows": _shown_rows(self.rows),
             "labels": list(self.labels),
             "row": self.row,
             "column": self.column,
             "expected": _plain(self.expected),
             "obtained": _plain(self.obtained),
             "how": self.how,
+            "before": None if self.before is None else _shown_rows(self.before),
+            "snippet": self.snippet,
+            "why_no_snippet": self.why_no_snippet,
         }
 
 
 @dataclass(frozen=True)
 class LawOutcome:
-    """A law and what came of it; true unless it is broken or nothing was compared.
+    """A law and what came of it; true unless it is broken, could not be tried, or compared nothing.
 
     Attributes:
         law: the law's name.
@@ -80,6 +89,10 @@ class LawOutcome:
         detail: what was found, in a sentence; for noise its name and size.
         worst_ulp: the largest distance in units in the last place, None where no float was compared.
         counterexample: for a broken law, the fewest rows that break it.
+        diagnosis: for a broken law, the stage that diverged first and the cause.
+        noise: for each output column, how far the answers compared lie apart.
+        executed: the ways of asking that were compared, in words.
+        follows: an earlier law that is broken too and may be all there is to this breach, or "".
     """
 
     law: str
@@ -90,9 +103,13 @@ class LawOutcome:
     detail: str = ""
     worst_ulp: float | None = None
     counterexample: Counterexample | None = None
+    diagnosis: Diagnosis | None = None
+    noise: tuple[ColumnNoise, ...] = ()
+    executed: tuple[str, ...] = ()
+    follows: str = ""
 
     def __bool__(self) -> bool:
-        return self.verdict in ("holds", "noise")
+        return self.verdict in ("holds", "noise", "skipped")
 
     def to_dict(self) -> dict[str, object]:
         """The outcome as JSON-ready data."""
@@ -105,23 +122,11 @@ class LawOutcome:
             "detail": self.detail,
             "worst_ulp": _plain(self.worst_ulp),
             "counterexample": self.counterexample.to_dict() if self.counterexample is not None else None,
+            "diagnosis": self.diagnosis.to_dict() if self.diagnosis is not None else None,
+            "noise": [item.to_dict() for item in self.noise],
+            "executed": list(self.executed),
+            "follows": self.follows,
         }
-
-
-def summed(law: str, sentence: str, comparisons: Sequence[Comparison], noise: str) -> LawOutcome:
-    """The outcome of comparisons none of which diverges; `noise` names what a small difference would be."""
-    pairs = sum(comparison.rows for comparison in comparisons)
-    differing = sum(len(comparison.differing_rows) for comparison in comparisons)
-    distances = [item.worst_ulp for item in comparisons if item.worst_ulp is not None]
-    worst = max(distances, default=None)
-    answered = sum(item.rows - item.errors_expected for item in comparisons if item.verdict != "nothing")
-    if answered == 0:
-        return LawOutcome(law, sentence, "nothing", pairs, detail="no answer was compared")
-    if differing == 0:
-        return LawOutcome(law, sentence, "holds", pairs, 0, f"{pairs} pairs bit-identical", worst)
-    size = f", at most {worst:.3g} ulp" if worst else ""
-    detail = f"{noise}: {differing} of {pairs} pairs differ within tolerance{size}"
-    return LawOutcome(law, sentence, "noise", pairs, differing, detail, worst)
 
 
 def worst_row(comparison: Comparison) -> tuple[str, WorstRow] | None:
@@ -131,6 +136,13 @@ def worst_row(comparison: Comparison) -> tuple[str, WorstRow] | None:
             if row.fails:
                 return column.name, row
     return None
+
+
+def _shown_rows(table: pa.Table) -> list[object]:
+    return [
+        _plain({name: shown_value(_chunk(table, name), row) for name in table.column_names})
+        for row in range(table.num_rows)
+    ]
 
 
 def _chunk(table: pa.Table, name: str) -> pa.Array[Any]:

@@ -1,0 +1,231 @@
+"""run_check and check_goldens: goldens and laws through this process and every runner, into one report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from parity import golden as goldens
+from parity.check.diagnosing import diagnose_golden, diagnose_route
+from parity.check.routes import ENGINE, Progress, Route, SentBefore, through_runners
+from parity.codec.arrow import decode_table
+from parity.compare import compare
+from parity.engine import Engine
+from parity.errors import ConfigError, ReferenceNotFoundError
+from parity.golden import GoldenCase
+from parity.handler import LoadedHandler
+from parity.laws import Bench, LawOutcome, check_bench, law_rows, laws_named
+from parity.laws.forms import carried_rows
+from parity.registry import Runner, find_runner, load_handler, runner_names
+from parity.report import CheckReport, Entry
+from parity.report.samples import samples
+from parity.triage import Diagnosis
+
+_RUNNER_LAW = "runner"
+
+
+def run_check(
+    ref: str,
+    *,
+    app_dir: str | None = None,
+    profile: str = "default",
+    settings: Sequence[str] = (),
+    runners: Sequence[str | Runner] | None = None,
+    cases: Sequence[str] = (),
+    golden: str | Path | None = None,
+    laws: Sequence[str] | None = None,
+    profiles: Sequence[str] = (),
+    thorough: bool = False,
+    deadline_s: float | None = None,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Compare what every runner answers with the goldens, try the laws, and say why what differs does.
+
+    Each runner is started once, and sent the rows of all cases and of the laws together.
+
+    Args:
+        ref: the handler's reference.
+        app_dir: a folder to import `package.module` from.
+        profile: a profile of handler.toml.
+        settings: `KEY=VALUE` texts that override it.
+        runners: runners, or names of installed ones; all installed ones when not given.
+        cases: names of golden cases; all when empty.
+        golden: the folder of golden cases; found as `parity.golden.golden_folder` says when not given.
+        laws: names of laws; all when not given, none when empty.
+        profiles: names of further profiles that the device law compares with `profile`.
+        thorough: try the laws on more rows and in more ways.
+        deadline_s: seconds after which no further law is begun; those left over could not be tried.
+        progress: called with a line before each longer step.
+
+    Raises:
+        ReferenceNotFoundError: there is no such handler or runner.
+        GoldenError: a golden case is missing, stale, damaged or orphaned.
+        CertificateError: the profile is exact, and no certificate holds here.
+        ConfigError: a profile, setting, law or tolerance is wrong.
+    """
+    say = progress or _silent
+    chosen_laws = laws_named(laws)
+    loaded = load_handler(ref, app_dir=app_dir)
+    chosen_profile = loaded.profile(profile).with_settings(settings)
+    found = _cases(loaded, golden, cases)
+    chosen, notes = _runners(runners)
+    outcomes: list[LawOutcome] = []
+    with Engine(loaded, chosen_profile) as engine:
+        rows, labels = law_rows(loaded, found)
+        bench = Bench(
+            engine, rows, labels=labels, profiles=profiles, thorough=thorough, deadline_s=deadline_s
+        )
+        with bench:
+            sent = [case.inputs for case in found]
+            by_law = any(law.name == _RUNNER_LAW for law in chosen_laws) and bool(loaded.ref)
+            if by_law:
+                sent.append(bench.batch(carried_rows(bench)).to_table())
+            together = pa.concat_tables(sent, promote_options="default")
+            routes = [_this_process(engine, found)]
+            routes += through_runners(chosen, loaded, together, chosen_profile, say)
+            entries, said = _entries(routes, engine, found)
+            if by_law:
+                bench.runners = tuple(SentBefore(runner, sent[-1], routes) for runner in chosen)
+            if chosen_laws:
+                outcomes = check_bench(bench, chosen_laws, progress=say)
+        fingerprint = goldens.environment(engine)
+    for case in found:
+        notes += [f"case {case.name}: {note}" for note in case.notes(loaded)]
+    return CheckReport(
+        handler=loaded.name,
+        version=loaded.version,
+        profile=chosen_profile.name,
+        fingerprint=fingerprint,
+        entries=tuple(entries),
+        laws=tuple(outcomes),
+        reference=ref,
+        notes=(*notes, *said),
+    )
+
+
+def check_goldens(
+    ref: str,
+    *,
+    app_dir: str | None = None,
+    profile: str = "default",
+    settings: Sequence[str] = (),
+    cases: Sequence[str] = (),
+    golden: str | Path | None = None,
+) -> CheckReport:
+    """Compare what the handler answers in this process with the goldens; no runner, no law.
+
+    Raises as `run_check` does.
+    """
+    loaded = load_handler(ref, app_dir=app_dir)
+    chosen_profile = loaded.profile(profile).with_settings(settings)
+    found = _cases(loaded, golden, cases)
+    with Engine(loaded, chosen_profile) as engine:
+        entries, said = _entries([_this_process(engine, found)], engine, found)
+        fingerprint = goldens.environment(engine)
+    notes = [f"case {case.name}: {note}" for case in found for note in case.notes(loaded)]
+    return CheckReport(
+        handler=loaded.name,
+        version=loaded.version,
+        profile=chosen_profile.name,
+        fingerprint=fingerprint,
+        entries=tuple(entries),
+        reference=ref,
+        notes=(*notes, *said),
+    )
+
+
+def _cases(loaded: LoadedHandler, golden: str | Path | None, names: Sequence[str]) -> list[GoldenCase]:
+    """The cases of these names; for none all, and then an orphan beside them is an error."""
+    if not names:
+        goldens.require_no_orphans(loaded, golden)
+    return goldens.select_cases(loaded, golden, names)
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+def _runners(wanted: Sequence[str | Runner] | None) -> tuple[list[Runner], list[str]]:
+    """The wanted runners; for None all that can be imported, with a note for each other."""
+    if wanted is not None:
+        return [find_runner(item) if isinstance(item, str) else item for item in dict.fromkeys(wanted)], []
+    found: list[Runner] = []
+    notes: list[str] = []
+    for name in runner_names():
+        try:
+            found.append(find_runner(name))
+        except ConfigError as exc:
+            notes.append(f"not checked: {exc}")
+    if not found:
+        raise ReferenceNotFoundError("no runner is installed; pip install 'parity[online,notebook]'")
+    return found, notes
+
+
+def _this_process(engine: Engine, cases: Sequence[GoldenCase]) -> Route:
+    """The cases asked of the engine, each as a batch of its own."""
+    started = time.perf_counter()
+    results = [engine.score(decode_table(engine.loaded.inputs, case.inputs)) for case in cases]
+    result = type(results[0]).concat(results, engine.loaded.outputs)
+    return Route(None, ENGINE, result, time.perf_counter() - started)
+
+
+def _entries(
+    routes: Sequence[Route], engine: Engine, cases: Sequence[GoldenCase]
+) -> tuple[list[Entry], list[str]]:
+    """Each case by each route, compared; what differs is diagnosed; and notes about what could not be."""
+    entries: list[Entry] = []
+    notes: list[str] = []
+    starts = [sum(case.inputs.num_rows for case in cases[:position]) for position in range(len(cases))]
+    total = sum(case.inputs.num_rows for case in cases)
+    for route in routes:
+        for case, start in zip(cases, starts, strict=True):
+            entries.append(_compared(route, case, start, total, engine))
+    for position, entry in enumerate(entries):
+        if entry.verdict != "divergent":
+            continue
+        case = next(item for item in cases if item.name == entry.case)
+        diagnosed, note = _diagnosis(entry, case, routes, engine, entries)
+        entries[position] = replace(entry, diagnosis=diagnosed)
+        notes += [f"case {case.name}: {note}"] if note else []
+    return entries, notes
+
+
+def _compared(route: Route, case: GoldenCase, start: int, total: int, engine: Engine) -> Entry:
+    rows = case.inputs.num_rows
+    answers = route.answers(start, rows)
+    entry = Entry(
+        runner=route.runner_name,
+        case=case.name,
+        wire=route.shown_wire,
+        rows=rows,
+        comparison=None,
+        seconds=route.seconds * rows / total if total else 0.0,
+        error=route.error,
+        recorded=case.meta.fingerprint,
+        refused=route.refused,
+    )
+    if answers is None:
+        return entry
+    rules = goldens.case_tolerances(case, engine.profile)
+    found = compare(case.expected, answers, rules, inputs=case.inputs)
+    kept = samples(found, case.expected, answers, route.buckets(start, rows), inputs=case.inputs)
+    return replace(entry, comparison=found, samples=kept)
+
+
+def _diagnosis(
+    entry: Entry, case: GoldenCase, routes: Sequence[Route], engine: Engine, entries: Sequence[Entry]
+) -> tuple[Diagnosis | None, str]:
+    """Why one entry diverges: as this process does, or by what the runner does otherwise."""
+    rules = goldens.case_tolerances(case, engine.profile)
+    here = next(item for item in entries if item.runner == ENGINE and item.case == case.name)
+    if here.verdict == "divergent":
+        if here.diagnosis is not None:
+            return here.diagnosis, ""
+        assert here.comparison is not None, "a divergent entry was compared"
+        return diagnose_golden(case, here.comparison, engine, rules), ""
+    route = next(item for item in routes if item.name == entry.name)
+    return diagnose_route(case, route, engine, rules)

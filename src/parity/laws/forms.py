@@ -1,0 +1,105 @@
+"""The law of the wire form: the same rows as JSON rows, V2 JSON and Arrow IPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from parity.batch import Batch
+from parity.codec import arrow, oip, rows
+from parity.codec.decoded import Decoded
+from parity.errors import RowError
+from parity.laws.bench import Bench
+from parity.laws.outcome import LawOutcome
+from parity.laws.trials import Trial, judge, try_pair
+from parity.laws.ways import Asked, Pair, Way, together
+from parity.stages import traces
+
+WIRE_NOISE: Final = "other bits by another form"
+
+
+class WireForm:
+    """Rows sent in each wire form, through the codecs of this process."""
+
+    name = "wire-form"
+    sentence = "the answer for a row does not depend on the form that it is sent in"
+
+    def check(self, bench: Bench) -> LawOutcome:
+        """Send the rows as JSON rows, V2 JSON and Arrow IPC."""
+        carried = carried_rows(bench)
+
+        def trials() -> Iterator[Trial]:
+            straight = bench.run(carried)
+            for wire, send in WIRES.items():
+                pair = Pair(
+                    together(bench.engine, "as columns"), sent(bench, wire, send), {"wire form": wire}
+                )
+                yield try_pair(bench, carried, pair, straight)
+
+        return judge(self.name, self.sentence, bench, trials(), WIRE_NOISE)
+
+
+def sent(bench: Bench, wire: str, send: Callable[[Batch], Decoded]) -> Way:
+    """All rows as one batch that was sent in a form."""
+
+    def ask(batch: Batch, stages: bool) -> Asked:
+        decoded = send(batch)
+        result = bench.engine.score(decoded, stages=stages)
+        kept = stages and decoded.batch.num_rows == batch.num_rows
+        answers = result.to_table()
+        return Asked(answers, traces(decoded.batch, result) if kept else None)
+
+    code, imports = _CODE.get(wire, ("", ()))
+    return Way(f"as {wire}", ask, code, imports)
+
+
+def carried_rows(bench: Bench) -> list[int]:
+    """The judged rows that JSON can tell: the row, and its answer, which may hold NaN that JSON refuses."""
+    result = bench.engine.run(bench.batch(bench.judged))
+    told = rows.encode_rows(bench.batch(bench.judged), non_finite="string")
+    mute = {position for position, row in enumerate(told) if isinstance(row, RowError)}
+    answers = rows.encode_rows(result.outputs)
+    mute |= {int(result.index[place]) for place, row in enumerate(answers) if isinstance(row, RowError)}
+    return [position for position in bench.judged if position not in mute]
+
+
+def _by_json_rows(batch: Batch) -> Decoded:
+    text = rows.dumps(rows.encode_rows(batch, non_finite="string"))
+    return rows.RowDecoder(batch.schema).decode(rows.loads(text))
+
+
+def _by_v2(batch: Batch) -> Decoded:
+    return oip.decode_request(batch.schema, oip.encode_request(batch)).decoded
+
+
+def _by_arrow_ipc(batch: Batch) -> Decoded:
+    return arrow.decode_table(batch.schema, arrow.decode_ipc(arrow.encode_ipc(batch.to_table())))
+
+
+WIRES: Final[dict[str, Callable[[Batch], Decoded]]] = {
+    "JSON rows": _by_json_rows,
+    "V2 JSON": _by_v2,
+    "Arrow IPC": _by_arrow_ipc,
+}
+"""What a batch is after it was sent in each form."""
+
+_CODE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "JSON rows": (
+        'sent = loads(dumps(encode_rows(rows, non_finite="string")))\n'
+        "ANSWERS = engine.score(RowDecoder(loaded.inputs).decode(sent)).to_table()",
+        (
+            "from parity.codec.rows import RowDecoder",
+            "from parity.codec.rows import dumps, encode_rows, loads",
+        ),
+    ),
+    "V2 JSON": (
+        "sent = oip.decode_request(loaded.inputs, oip.encode_request(rows))\n"
+        "ANSWERS = engine.score(sent.decoded).to_table()",
+        ("from parity.codec import oip",),
+    ),
+    "Arrow IPC": (
+        "sent = arrow.decode_ipc(arrow.encode_ipc(rows.to_table()))\n"
+        "ANSWERS = engine.score(arrow.decode_table(loaded.inputs, sent)).to_table()",
+        ("from parity.codec import arrow",),
+    ),
+}

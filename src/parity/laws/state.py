@@ -1,0 +1,127 @@
+"""Laws of state: the same batch again, and whatever was asked before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Final
+
+from parity.batch import Batch
+from parity.engine import Engine
+from parity.laws.bench import Bench, spread
+from parity.laws.explanation import Suspect
+from parity.laws.outcome import LawOutcome
+from parity.laws.trials import Trial, judge, try_pair
+from parity.laws.ways import Asked, Pair, Way, joined, together
+
+RUN_TO_RUN_NOISE: Final = "run-to-run noise"
+_BEFORE_ROWS: Final = 24
+
+
+class Repeatable:
+    """The same batch asked again, and asked of a freshly loaded handler."""
+
+    name = "repeatable"
+    sentence = "the same batch gets the same answers again, also from a freshly loaded handler"
+
+    def check(self, bench: Bench) -> LawOutcome:
+        """Ask all rows three times (six where thorough), then once of a second handler."""
+        once = together(bench.engine, "the first time")
+        again = replace(
+            together(bench.engine, "again"), code="engine.run(rows)\nANSWERS = engine.run(rows).to_table()"
+        )
+        pairs = [Pair(once, again, {"repetition": "again"})] * (5 if bench.thorough else 2)
+        pairs.append(
+            Pair(together(bench.engine, "from this handler"), fresh(bench), {"handler": "freshly loaded"})
+        )
+
+        def trials() -> Iterator[Trial]:
+            first = bench.run(bench.judged)
+            for pair in pairs:
+                yield try_pair(bench, bench.judged, pair, first)
+
+        return judge(self.name, self.sentence, bench, trials(), RUN_TO_RUN_NOISE)
+
+
+class History:
+    """Rows asked of a fresh handler, and of one that was asked other batches before."""
+
+    name = "history"
+    sentence = "the answer for a row does not depend on what was asked before"
+
+    def check(self, bench: Bench) -> LawOutcome:
+        """Ask a fresh handler; then another after other batches, a failing, a warm-up and an empty one."""
+        golden = bench.golden
+
+        def trials() -> Iterator[Trial]:
+            expected = fresh(bench).ask(bench.batch(golden), False).answers
+            for name, before in _histories(bench):
+                pair = after(bench, before, name)
+                obtained = pair.other.ask(bench.batch(golden), False).answers
+
+                def suspects(_: object, pair: Pair = pair) -> Iterator[Suspect]:
+                    yield Suspect(
+                        bench.candidate(golden),
+                        pair,
+                        with_history=lambda batches: after(bench, batches),
+                    )
+
+                yield Trial(pair.how, pair, golden, (expected, obtained), suspects)
+
+        return judge(self.name, self.sentence, bench, trials(), RUN_TO_RUN_NOISE)
+
+
+def fresh(bench: Bench, name: str = "from a freshly loaded one") -> Way:
+    """All rows as one batch, asked of a handler loaded for them."""
+
+    def ask(batch: Batch, stages: bool) -> Asked:
+        with fresh_engine(bench) as engine:
+            return joined([(batch, engine.run(batch, stages=stages))], stages)
+
+    return Way(name, ask, "with Engine(loaded, profile) as fresh:\n    ANSWERS = fresh.run(rows).to_table()")
+
+
+def after(bench: Bench, before: Sequence[Batch], name: str = "") -> Pair:
+    """Rows asked of a fresh handler at once, and of another one after some batches."""
+
+    def ask(batch: Batch, stages: bool) -> Asked:
+        with fresh_engine(bench) as engine:
+            for earlier in before:
+                engine.run(earlier)
+            return joined([(batch, engine.run(batch, stages=stages))], stages)
+
+    code = (
+        "with Engine(loaded, profile) as used:\n"
+        "    for batch in before:\n"
+        "        used.run(batch)\n"
+        "    ANSWERS = used.run(rows).to_table()"
+    )
+    if not name:
+        sizes = ", ".join(str(batch.num_rows) for batch in before)
+        name = f"after a batch of {sizes}" if len(before) == 1 else f"after batches of {sizes}"
+    other = Way(name, ask, code, history=tuple(before))
+    return Pair(fresh(bench, "first of a fresh handler"), other, {"before": name})
+
+
+def fresh_engine(bench: Bench) -> AbstractContextManager[Engine]:
+    """A second engine of the bench's handler."""
+    return Engine(bench.loaded, replace(bench.engine.profile, exact=False))
+
+
+def _histories(bench: Bench) -> Iterator[tuple[str, tuple[Batch, ...]]]:
+    """What is asked before, by its name; all of it at once first, since a handler may load slowly."""
+    edges = spread(bench.edges, _BEFORE_ROWS)
+    small = tuple(bench.batch([position]) for position in edges[:4])
+    others = (*small, bench.batch(edges), bench.batch([*bench.hostile, *edges[:2]]))
+    troubled = tuple(bench.batch([position]) for position in bench.troublesome)
+    warm = tuple(bench.batch([0] * size) for size in (1, 8, 33))
+    empty = (bench.batch([]),)
+    yield "after other batches", (*others, *troubled, *warm, *empty)
+    if not bench.thorough:
+        return
+    yield "after one other row", small[:1]
+    if troubled:
+        yield "after a batch that fails", troubled
+    yield "after a warm-up with copies of one row", warm
+    yield "after an empty batch", empty

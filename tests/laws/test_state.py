@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from parity import Batch, Context, Float64, Handler, Int64, Schema, load_handler
+from parity.handler import LoadedHandler
+from tests.laws.trying import FIXTURES, HERE, broken, try_laws
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handler", ["counter", "global_rng"])
+def test_a_handler_that_does_not_repeat_breaks_that_law_and_the_others_say_nothing(handler: str) -> None:
+    outcomes = try_laws(load_handler(FIXTURES / handler), HERE)
+    assert broken(outcomes) == ["repeatable"]
+    example = outcomes["repeatable"].counterexample
+    assert example is not None
+    assert example.rows.num_rows == 1
+    assert outcomes["order"].verdict == "skipped"
+    assert outcomes["order"].detail == "not tried: the handler's answers do not repeat"
+    assert outcomes["declared-outputs"].verdict == "holds"
+
+
+class FitsOnFirst(Handler):
+    """Takes the mean of the first batch that it ever sees for that of the training data."""
+
+    inputs = Schema(x=Float64(ge=-1e6, le=1e6), other=Int64(ge=0, le=9))
+    outputs = Schema(y=Float64())
+
+    def initialize(self, context: Context) -> None:
+        self.mean: float | None = None
+
+    def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        if self.mean is None:
+            self.mean = float(np.sort(inputs["x"])[0])
+        return inputs["x"] - self.mean
+
+    def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+        return {"y": outputs}
+
+
+@pytest.mark.slow
+def test_what_the_first_batch_leaves_behind_is_the_law_of_history() -> None:
+    outcomes = try_laws(LoadedHandler.of(FitsOnFirst), HERE)
+    assert broken(outcomes) == ["history"]
+    example = outcomes["history"].counterexample
+    assert example is not None
+    assert example.rows.num_rows == 1
+    assert example.before is not None
+    assert example.before.num_rows == 1
+    assert "first of a fresh handler, and after" in example.how
+
+
+@pytest.mark.slow
+def test_a_handler_that_is_another_after_an_error_breaks_the_law_of_history() -> None:
+    class Shaken(Handler):
+        inputs = Schema(x=Float64())
+        outputs = Schema(y=Float64())
+
+        def initialize(self, context: Context) -> None:
+            self.failed = False
+
+        def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+            if np.isnan(inputs["x"]).any():
+                self.failed = True
+                raise ValueError("NaN")
+            return inputs["x"] + self.failed
+
+        def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+            return {"y": np.where(np.isfinite(outputs), outputs, 0.0)}
+
+    outcome = try_laws(LoadedHandler.of(Shaken), ["history"])["history"]
+    assert outcome.verdict == "broken"
+    example = outcome.counterexample
+    assert example is not None
+    assert example.before is not None
+    assert np.isnan(example.before.column("x").to_numpy()).any()
+
+
+@pytest.mark.slow
+def test_a_cache_that_no_answer_shows_breaks_nothing() -> None:
+    class Caching(Handler):
+        inputs = Schema(x=Int64(ge=0, le=50))
+        outputs = Schema(y=Int64())
+
+        def initialize(self, context: Context) -> None:
+            self.known: dict[int, int] = {}
+
+        def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+            return np.array([self.known.setdefault(x, x * x) for x in inputs["x"].tolist()], np.int64)
+
+        def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+            return {"y": outputs}
+
+    outcomes = try_laws(LoadedHandler.of(Caching), ["repeatable", "history", "concurrency"])
+    assert {outcome.verdict for outcome in outcomes.values()} == {"holds"}
