@@ -31,17 +31,25 @@ _GROUPS: Final[Mapping[str, Group]] = {
 Values = Sequence[Value | None]
 Change = Callable[[Value], Value | None]
 
+_SIDES: Final = ("expected", "obtained")
+
 MAX_ROWS: Final = 64
 MAX_ELEMENTS: Final = 4_000_000
 
 
 @dataclass(frozen=True)
 class Explained:
-    """The evidence explains the difference; `sentence` and `remedy` replace the catalogue's."""
+    """The evidence explains the difference.
+
+    Attributes:
+        evidence: what was tried, and what came of it.
+        sentence: what to say in place of the catalogue's sentence.
+        stage: the stage to blame, where the evidence shows that an earlier one is than the values do.
+    """
 
     evidence: str
     sentence: str = ""
-    remedy: str = ""
+    stage: Stage | None = None
 
 
 @dataclass(frozen=True)
@@ -227,12 +235,13 @@ class Case:
         if self.trials is None or not self.failing:
             return None
         row = self.failing[0]
-        mates = batchmates(self.divergence, row)
-        if mates is None:
-            return None
         place = next((item.place for item in self.pairs if row in (item.failing or item.differing)), "")
-        stage = None if place == ERROR_COLUMN else self.stage
-        return Dependence(self.trials, mates, stage, place)
+        stage = self.stage
+        if place == ERROR_COLUMN:
+            stage, columns = None, self.sides[0].answers.column_names
+            place = next((name for name in columns if name != ERROR_COLUMN), place)
+        found = [Dependence(self.trials, mates, stage, place) for mates in batchmates(self.divergence, row)]
+        return next((item for item in found if item.depends), found[0] if found else None)
 
     @property
     def company(self) -> Dependence | None:
@@ -256,17 +265,18 @@ class Case:
         The values of the first stage that diverges and the answers count; with `answers` these alone.
         """
         at = {row: position for position, row in enumerate(rows)}
-        pairs = [] if answers else [(self.stage, item) for item in self.pairs]
-        pairs += [(None, item) for item in self.compared.answers if item.place != ERROR_COLUMN or answers]
-        agree = [
-            all(
+        told = [item for item in self.compared.answers if item.place != ERROR_COLUMN or answers]
+
+        def is_side(side: str, stage: Stage | None, pairs: Sequence[Pair]) -> bool:
+            return all(
                 self._same_at(stage, item, side, row, run, at[row])
-                for stage, item in pairs
+                for item in pairs
                 for row in (item.failing or item.differing)[:MAX_ROWS]
                 if row in at
             )
-            for side in ("expected", "obtained")
-        ]
+
+        early = [] if answers else self.pairs
+        agree = [is_side(side, None, told) and is_side(side, self.stage, early) for side in _SIDES]
         if agree[0] == agree[1]:
             return None
         return "expected" if agree[0] else "obtained"

@@ -29,7 +29,7 @@ _PREFERRED: Final[tuple[str, ...]] = tuple(
     """
 input-mutated undeclared-read undeclared-write undeclared-output empty-batch
 wall-clock hash-seed timezone-of-process locale working-directory thread-count
-train-mode generator-consumed shared-state stale-buffer
+train-mode generator-consumed stale-buffer shared-state
 null-promotes-dtype non-finite-neighbour
 channel-order alpha bit-depth transpose orientation pixel-shift resize-antialias
 integer-through-float wrap softmax-missing denormals recast rounding ddof byte-order
@@ -37,9 +37,10 @@ number-format date-order timezone-shift text-normalisation text-encoding truncat
 row-shift row-order column-order null-order
 affine-scale gamma clipping
 global-rng unseeded-rng state-kept
-padding-without-mask categories-per-batch broadcast ragged-last-batch squeezed-axis batch-length
+padding-without-mask categories-per-batch broadcast ragged-last-batch row-count raises
+squeezed-axis batch-length
 first-row previous-row position batch-statistics
-null-nan-missing label-map row-count raises
+null-nan-missing label-map
 precision device weights environment source
 """.split()
 )

@@ -115,7 +115,9 @@ def _values(
         count = one.num_rows
         untold = {row for side in failed for row, where in side.items() if where}
         untold |= {row for side in (one, other) for row in _untraced(side)}
-        found = _without(pairs(one.stage(stage), other.stage(stage), count, measured_in), untold)
+        lengths = _lengths(one.inputs)
+        whole = pairs(one.stage(stage), other.stage(stage), count, measured_in)
+        found = [_but_for_padding(item, lengths) for item in _without(whole, untold)]
     return _finding(stage, _with_refusals(found, refused, count))
 
 
@@ -293,6 +295,50 @@ def _without(found: Sequence[Pair], rows: set[int]) -> list[Pair]:
         for item in found
     )
     return [item for item in kept if item.differing]
+
+
+def _lengths(inputs: pa.Table) -> list[set[int]]:
+    """For each row the lengths of its texts, in characters and words, and of its lists."""
+    lengths: list[set[int]] = [set() for _ in range(inputs.num_rows)]
+    for values in places_of(inputs).values():
+        for row, value in enumerate(values):
+            if value is None:
+                continue
+            if value.ndim:
+                lengths[row].update(value.shape)
+            elif value.dtype.kind == "U":
+                lengths[row].update((len(str(value)), len(str(value).split())))
+    return lengths
+
+
+def _but_for_padding(item: Pair, lengths: Sequence[set[int]]) -> Pair:
+    """The pair without rows whose two values are the same sequence, padded to other lengths."""
+    padded = {row for row in item.failing if _padded(item.expected[row], item.obtained[row], lengths[row])}
+    if not padded:
+        return item
+    failing = tuple(row for row in item.failing if row not in padded)
+    detail = item.detail if failing else "the same sequence, padded to another length"
+    return replace(item, failing=failing, detail=detail)
+
+
+def _padded(one: Value | None, other: Value | None, lengths: set[int]) -> bool:
+    """Whether two values differ in filling only, behind a length that the row's own input has."""
+    if one is None or other is None or one.ndim != other.ndim or one.dtype.kind != other.dtype.kind:
+        return False
+    axes = [axis for axis in range(one.ndim) if one.shape[axis] != other.shape[axis]]
+    if len(axes) != 1:
+        return False
+    axis = axes[0]
+    short, long = (one, other) if one.shape[axis] < other.shape[axis] else (other, one)
+    length = short.shape[axis]
+    own = [size for size in lengths if size <= length]
+    if not own:
+        return False
+    kept, filling = np.split(long, [length], axis=axis)
+    if filling.size == 0 or kept.shape != short.shape or not np.array_equal(kept, short):
+        return False
+    beyond = np.split(long, [max(own)], axis=axis)[1]
+    return bool((beyond == beyond.ravel()[0]).all())
 
 
 def _exact(found: Sequence[Pair]) -> list[Pair]:

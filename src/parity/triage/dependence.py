@@ -46,8 +46,9 @@ class Batchmates:
         return [place for place in range(self.rows.num_rows) if place != self.place]
 
 
-def batchmates(divergence: Divergence, row: int) -> Batchmates | None:
-    """The batch in which a row of a divergence was asked; of the two sides', the larger one."""
+def batchmates(divergence: Divergence, row: int) -> list[Batchmates]:
+    """The batches in which a row of a divergence was asked on the two sides, the larger one first."""
+    batches: list[Batchmates] = []
     sides = sorted(
         (divergence.obtained, divergence.expected),
         key=lambda side: 0 if side.company is None else side.company.num_rows,
@@ -57,12 +58,15 @@ def batchmates(divergence: Divergence, row: int) -> Batchmates | None:
         if side.company is None:
             continue
         if row < len(side.places):
-            return Batchmates(side.company, side.places[row])
+            batches.append(Batchmates(side.company, side.places[row]))
+            continue
         digest = row_digests(divergence.rows.slice(row, 1))[0]
         found = [place for place, other in enumerate(row_digests(side.company)) if other == digest]
         if found:
-            return Batchmates(side.company, found[-1] if side is divergence.obtained else found[0])
-    return Batchmates(divergence.rows, row) if divergence.rows.num_rows > 1 else None
+            batches.append(Batchmates(side.company, found[-1] if side is divergence.obtained else found[0]))
+    if not batches and divergence.rows.num_rows > 1:
+        batches.append(Batchmates(divergence.rows, row))
+    return batches
 
 
 class Dependence:

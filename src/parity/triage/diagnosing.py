@@ -9,7 +9,7 @@ from parity.engine import Engine
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
 from parity.triage.catalogue import CATALOGUE
 from parity.triage.checks import ORDER, Comparisons, compare_stages
-from parity.triage.model import Cause, Diagnosis, Divergence, RuledOut
+from parity.triage.model import Cause, Diagnosis, Divergence, RuledOut, Stage
 from parity.triage.swap import confirmed
 from parity.triage.trials import OutOfTimeError, Trials
 
@@ -38,10 +38,14 @@ def diagnose(
     compared = _confirmed(case)
     first = compared.first
     case = Case(divergence, compared, case.trials)
-    causes, ruled_out = _examined(case)
+    causes, ruled_out, blamed = _examined(case)
+    stage = None if first is None else first.check.stage
+    place = "" if first is None else first.check.place
+    if blamed is not None and blamed != stage:
+        stage, place = blamed, compared.stages[blamed].check.place
     return Diagnosis(
-        stage=None if first is None else first.check.stage,
-        place="" if first is None else first.check.place,
+        stage=stage,
+        place=place,
         column=compared.column,
         rows=tuple(sorted(rows)),
         cause=causes[0] if causes else None,
@@ -61,9 +65,13 @@ def _confirmed(case: Case) -> Comparisons:
         return case.compared
 
 
-def _examined(case: Case) -> tuple[list[Cause], list[RuledOut]]:
-    """The causes that explain the difference, best first, and those that do not."""
+def _examined(case: Case) -> tuple[list[Cause], list[RuledOut], Stage | None]:
+    """The causes that explain the difference, best first; those that do not; and the stage that is to blame.
+
+    The last is None but where the best cause's evidence shows that an earlier stage is than the values do.
+    """
     causes: list[Cause] = []
+    blamed: Stage | None = None
     ruled_out: list[RuledOut] = []
     for suspect in CATALOGUE:
         if case.group not in suspect.groups:
@@ -76,17 +84,18 @@ def _examined(case: Case) -> tuple[list[Cause], list[RuledOut]]:
             ruled_out.append(RuledOut(suspect.name, "not tried: the time for trials is used up"))
             continue
         if isinstance(finding, Explained):
+            blamed = blamed or (None if causes else finding.stage)
             causes.append(
                 Cause(
                     suspect.name,
                     finding.sentence or suspect.sentence,
                     finding.evidence,
-                    finding.remedy or suspect.remedy,
+                    suspect.remedy,
                 )
             )
         elif isinstance(finding, Refuted):
             ruled_out.append(RuledOut(suspect.name, finding.why))
-    return causes, ruled_out
+    return causes, ruled_out, blamed
 
 
 _ALSO = ("precision", "device", "weights", "environment", "source")

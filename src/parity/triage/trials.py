@@ -110,18 +110,21 @@ class Trials:
                 return None
         return Run(traces(batch, result), result.to_table())
 
-    def overlapped(self, batches: Sequence[pa.Table]) -> list[pa.Table] | None:
-        """The answers to batches that go through each stage together before the next stage begins."""
+    def overlapped(self, batches: Sequence[pa.Table]) -> list[Run] | None:
+        """What came of batches of which all go through a stage before the first goes through the next."""
         self.check_time()
         made = [self.batch(rows) for rows in batches]
         engine = self.engine
         with _unlogged():
             try:
-                works = [engine.preprocess(batch) for batch in made if batch is not None]
-                works = [engine.infer(work) for work in works]
-                return [engine.postprocess(work).to_table() for work in works]
+                works = [
+                    (batch, engine.preprocess(batch, stages=True)) for batch in made if batch is not None
+                ]
+                works = [(batch, engine.infer(work)) for batch, work in works]
+                done = [(batch, engine.postprocess(work)) for batch, work in works]
             except ParityError:
                 return None
+        return [Run(traces(batch, result), result.to_table()) for batch, result in done]
 
     @contextlib.contextmanager
     def fresh(self, altered: type[Handler] | None = None) -> Generator[Engine]:

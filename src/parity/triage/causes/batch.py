@@ -14,7 +14,7 @@ import pyarrow.types as pat
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, numbers
 from parity.triage.dependence import Dependence, equal, fails, with_own, with_values
-from parity.triage.model import Stage
+from parity.triage.watching import short_stage
 
 Doubles = npt.NDArray[np.float64]
 
@@ -27,19 +27,33 @@ def non_finite_neighbour(case: Case) -> Finding:
     company = case.company
     if company is None:
         return None
-    columns = [name for name in company.columns if _holds_non_finite(company, name)]
+    columns = [name for name in company.mates.rows.column_names if _holds_non_finite(company, name)]
     if not columns:
         return None
-    for name in columns:
-        for filling in (1.0, 0.0, -2.5):
-            value = company.beside(lambda rows, name=name, filling=filling: _finite(rows, name, filling))
-            if equal(value, company.alone):
-                return Explained(
-                    f"a neighbour's {name!r} is NaN or infinite; with {filling:g} in its place the row "
-                    "gets the value "
-                    "that it gets alone"
-                )
+    for filling in (1.0, 0.0, -2.5):
+        for names in [*([name] for name in columns if len(columns) > 1), columns]:
+            if equal(company.beside(_made_finite(names, filling)), company.alone):
+                return _non_finite_in(names, filling)
     return Refuted("with finite numbers in place of the neighbours' NaN and infinities the row still differs")
+
+
+def _non_finite_in(names: Sequence[str], filling: float) -> Explained:
+    return Explained(
+        f"a neighbour's {' and '.join(map(repr, names))} is NaN or infinite; with {filling:g} in its place "
+        "the row gets the value that it gets alone"
+    )
+
+
+def _made_finite(names: Sequence[str], filling: float) -> Callable[[pa.Table], pa.Table | None]:
+    def change(rows: pa.Table) -> pa.Table | None:
+        for name in names:
+            changed = _finite(rows, name, filling)
+            if changed is None:
+                return None
+            rows = changed
+        return rows
+
+    return change
 
 
 def _holds_non_finite(company: Dependence, name: str) -> bool:
@@ -96,9 +110,8 @@ def null_neighbour(case: Case) -> Finding:
         if equal(value, company.alone) and (isinstance(shown, Explained) or _typed_by_null(company, name)):
             seen = f"; {shown.evidence}" if isinstance(shown, Explained) else ""
             return Explained(
-                f"a neighbour's {name!r} is null; with {filling!r} in its place the row gets the value "
-                "that it gets "
-                f"alone{seen}"
+                f"a neighbour's {name!r} is null; with {filling!r} in its place the row gets the value that "
+                f"it gets alone{seen}"
             )
     return shown
 
@@ -140,8 +153,7 @@ def padding_without_mask(case: Case) -> Finding:
             what = "characters" if pat.is_string(field.type) else "items"
             return Explained(
                 f"with other content of the same length in the neighbours' {name!r} the value stays; with "
-                "theirs cut "
-                f"to the row's own {own} {what} it is the one that the row gets alone"
+                f"theirs cut to the row's own {own} {what} it is the one that the row gets alone"
             )
     return Refuted("the neighbours' length alone does not explain it") if tried else None
 
@@ -179,8 +191,7 @@ def categories_per_batch(case: Case) -> Finding:
         return None
     rows = company.mates.rows
     run = company.together_run
-    places: list[tuple[Stage | None, str]] = [(company.stage, company.place)]
-    places += [_in_preprocess(place) for place in run.traces.preprocess]
+    looked_at = {company.place: run.at(company.stage, company.place), **run.traces.preprocess}
     tried = False
     for name in rows.column_names:
         kind = rows.schema.field(name).type
@@ -190,8 +201,7 @@ def categories_per_batch(case: Case) -> Finding:
         if None in column or len(set(column)) < 2:
             continue
         tried = True
-        for stage, place in places:
-            values = run.at(stage, place)
+        for place, values in looked_at.items():
             how = _codes(values, column)
             if how is not None:
                 return Explained(
@@ -214,14 +224,9 @@ def categories_per_batch(case: Case) -> Finding:
         if _only_company_of_values(company, name):
             return Explained(
                 f"with the neighbours' {name!r} replaced by the row's own the row gets the value that it "
-                "gets alone, "
-                f"and any other value of {name!r} beside it gives the other one"
+                f"gets alone, and any other value of {name!r} beside it gives the other one"
             )
     return Refuted("no value is a position among the batch's distinct values") if tried else None
-
-
-def _in_preprocess(place: str) -> tuple[Stage | None, str]:
-    return "preprocess", place
 
 
 def _codes(values: Sequence[Value | None], column: Sequence[Any]) -> str | None:
@@ -283,20 +288,21 @@ def batch_length(case: Case) -> Finding:
     values = company.copies(company.size)
     if values is None or not company.copies_are_equal or not company.copies_are_together:
         return Refuted("copies of the row in place of its neighbours give another value")
+    strangers = company.beside(lambda rows: _replaced(rows, company))
+    if not equal(strangers, company.together):
+        return Refuted("other rows in place of its neighbours give another value")
     more = [company.copies(count) for count in (2, 3, 5, 8)]
     firsts = [found[0] for found in more if found is not None]
     distinct = sum(not any(equal(value, other) for other in firsts[:at]) for at, value in enumerate(firsts))
     if distinct > 1:
         return Explained(
             "copies of the row get one value at every place, the one that it gets in its batch of "
-            f"{company.size}; "
-            f"in batches of 2, 3, 5 and 8 copies it gets {distinct} others"
+            f"{company.size}; in batches of 2, 3, 5 and 8 copies it gets {distinct} others"
         )
     if not equal(firsts[0], company.together) and equal(firsts[0], company.alone):
         return Explained(
             f"{company.size} copies of the row get the value that it gets in its batch of {company.size}, "
-            "and 2 to 8 "
-            "copies the one that it gets alone: the number of rows decides"
+            "and 2 to 8 copies the one that it gets alone: the number of rows decides"
         )
     return Refuted("the value does not follow the number of rows")
 
@@ -334,6 +340,7 @@ def ragged_last_batch(case: Case) -> Finding:
         failing = all(any(fails(value) for value in found[size]) for size in ragged)
         doubled = company.copies(2 * chunk) if 2 * chunk > sizes[-1] else found[2 * chunk]
         if (tails or failing) and doubled is not None and all(equal(value, right) for value in doubled):
+            short = short_stage(company.trials, company.mates.row.take(pa.array([0] * (chunk + 1))))
             what = (
                 "rows behind the last multiple get no answer"
                 if failing
@@ -343,6 +350,7 @@ def ragged_last_batch(case: Case) -> Finding:
                 f"copies of the row get its value in batches of {chunk} and its multiples; in other sizes "
                 f"{what}",
                 f"rows are taken {chunk} at a time, and what is left over is dropped or never written",
+                None if short is None else short[0],
             )
     return Refuted("the sizes that go wrong are not those beyond a multiple")
 
@@ -362,9 +370,8 @@ def position(case: Case) -> Finding:
     distinct = sum(not any(equal(value, other) for other in values[:at]) for at, value in enumerate(values))
     first = next(place for place, value in enumerate(values) if not equal(value, values[0]))
     return Explained(
-        f"{size} copies of the row get {distinct} different values in one batch, by place: place {first} "
-        "is the first "
-        "that differs from place 0"
+        f"{size} copies of the row get {distinct} different values in one batch, by place: place {first} is "
+        "the first that differs from place 0"
     )
 
 
@@ -403,9 +410,8 @@ def first_row(case: Case) -> Finding:
         ]
         whose = f"its {' and '.join(map(repr, names[:3]))}" if names else "what it holds"
         return Explained(
-            "in first place the row gets the value that it gets alone, whoever follows; behind another "
-            "row it gets "
-            f"one value, whatever stands between: {whose} decides"
+            "in first place the row gets the value that it gets alone, whoever follows; behind another row "
+            f"it gets one value, whatever stands between: {whose} decides"
         )
     return Refuted("not only the first row makes a difference")
 
@@ -437,8 +443,7 @@ def previous_row(case: Case) -> Finding:
         if all(seen) and varied and equal(first, company.alone):
             return Explained(
                 f"the row's value follows the row right {direction} it, whatever lies further away; with "
-                "none "
-                f"{direction} it, it is the one that the row gets alone"
+                f"none {direction} it, it is the one that the row gets alone"
             )
     return Refuted("rows further away make a difference too")
 
@@ -459,10 +464,10 @@ def pairs_of_rows(case: Case) -> Finding:
     company = case.company
     if isinstance(shaped, Explained) or company is None:
         return shaped
-    rows, place = company.mates.rows, company.mates.place
+    rows, place = company.wide.rows, company.wide.place
     if rows.num_rows > 16 or len(rows.column_names) < 2:
         return shaped
-    target = company.together
+    target = _value_of(company, rows, place)
     if target is None or target.dtype.kind not in "iuf":
         return shaped
     for name in rows.column_names:
@@ -472,14 +477,13 @@ def pairs_of_rows(case: Case) -> Finding:
         ):
             continue
         stacked = np.stack([value for value in mixed if value is not None]).astype(np.float64)
-        if np.ptp(stacked, axis=0).max() == 0:
+        if not np.isfinite(stacked).all() or np.ptp(stacked, axis=0).max() == 0:
             continue
         for how, function in _REDUCTIONS.items():
             if equal(function(stacked).astype(target.dtype), target):
                 return Explained(
                     f"the row's value in the batch is the {how} of what it gets alone with each row's "
-                    f"{name!r} in "
-                    f"turn, over all {rows.num_rows} rows"
+                    f"{name!r} in turn, over all {rows.num_rows} rows"
                 )
     return shaped or Refuted("the value is no mean or sum over rows mixed from this one and the others")
 
@@ -487,8 +491,6 @@ def pairs_of_rows(case: Case) -> Finding:
 _REDUCTIONS: Final[dict[str, Callable[[Doubles], Any]]] = {
     "mean": lambda values: values.mean(axis=0),
     "sum": lambda values: values.sum(axis=0),
-    "largest": lambda values: values.max(axis=0),
-    "smallest": lambda values: values.min(axis=0),
 }
 
 
@@ -508,8 +510,9 @@ def batch_statistics(case: Case) -> Finding:
     company = case.company
     if company is None:
         return None
-    if company.copies_are_together:
-        return Refuted("copies of the row in place of its neighbours give the same value")
+    strangers = company.beside(lambda rows: _replaced(rows, company))
+    if company.copies_are_together and equal(strangers, company.together):
+        return Refuted("copies of the row and other rows in place of its neighbours give the same value")
     known = _known_statistic(company)
     if known:
         return Explained(known)
@@ -528,15 +531,12 @@ def batch_statistics(case: Case) -> Finding:
     if company.copies_are_alone:
         return Explained(
             f"beside {company.size - 1} copies of itself the row gets the value that it gets alone, beside "
-            "its "
-            f"neighbours another one, wherever they stand: {which} count"
+            f"its neighbours another one, wherever they stand: {which} count"
         )
-    strangers = company.beside(lambda rows: _replaced(rows, company))
     if strangers is not None and not equal(strangers, company.together):
         return Explained(
-            "beside copies of itself, its neighbours and other rows the row gets different values, "
-            "wherever they "
-            f"stand: {which} count"
+            "beside copies of itself, its neighbours and other rows the row gets different values, wherever "
+            f"they stand: {which} count"
         )
     return Refuted("other neighbours give the same value")
 
@@ -630,8 +630,7 @@ def _suspects() -> Iterator[Suspect]:
         "categories-per-batch",
         "codes or columns of categories are made from the categories that the batch happens to have",
         "values against the positions among the batch's distinct values, sorted or by appearance; the "
-        "number of "
-        "columns against the number of distinct values",
+        "number of columns against the number of distinct values",
         "fix the categories when the model is trained, and keep them beside the weights",
         categories_per_batch,
         ("company",),
@@ -640,8 +639,7 @@ def _suspects() -> Iterator[Suspect]:
         "broadcast",
         "arrays of shape (n, 1) and (n,) are combined to (n, n)",
         "an axis of a row's value that is as long as the batch; values that are means or sums over rows "
-        "mixed of "
-        "this one and each other one",
+        "mixed of this one and each other one",
         "bring both to one shape first: x.reshape(-1) or y[:, None]",
         pairs_of_rows,
         ("company",),

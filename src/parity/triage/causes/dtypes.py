@@ -42,8 +42,7 @@ def integer_through_float(case: Case) -> Finding:
                     number = next(a for a, b in zip(*example, strict=True) if a != b)
                     return Explained(
                         f"{item.place} on one side, taken through {dtype}, equals the other side on "
-                        f"{len(pairs)} of "
-                        f"{len(pairs)} differing rows, such as {number}",
+                        f"{len(pairs)} of {len(pairs)} differing rows, such as {number}",
                         f"integers beyond 2^{_EXACT[dtype].bit_length() - 1} go through {dtype} on one side",
                     )
     found = _large_inputs(case)
@@ -110,9 +109,8 @@ def _large_inputs(case: Case) -> Explained | None:
             count = case.given(rounded)
             if count is not None:
                 return Explained(
-                    f"only rows differ whose {field.name!r} is no whole number of {dtype}; taken through "
-                    "it, this "
-                    f"handler gives the other side's values on all {count} of them",
+                    f"only rows differ whose {field.name!r} is no whole number of {dtype}; taken through it, "
+                    f"this handler gives the other side's values on all {count} of them",
                     f"integers beyond 2^{limit.bit_length() - 1} go through {dtype} on one side",
                 )
             if failing == lossy and len(values) - len(lossy) >= 3:
@@ -142,9 +140,8 @@ def null_promotes_dtype(case: Case) -> Finding:
             kinds = sorted({_kind(side[rows[0]]) for side in (item.expected, item.obtained)})
             what = " and ".join(kinds) if len(kinds) > 1 else "texts with and without '.0'"
             return Explained(
-                f"{item.place} holds the same values as {what} on {len(rows)} of {len(rows)} differing "
-                "rows, and a "
-                "row beside them is null",
+                f"{item.place} holds the same values as {what} on {len(rows)} of {len(rows)} differing rows, "
+                "and a row beside them is null",
                 "a null in the batch turns a column of integers or truths into floats or objects",
             )
     return Refuted("the two sides are not the same values in other types") if tried else None
@@ -213,8 +210,7 @@ def null_nan_missing(case: Case) -> Finding:
             what = sorted({word for name in names if name is not None for word in name})
             return Explained(
                 f"wherever {item.place} differs, on {len(rows)} rows, each side holds a kind of missing "
-                "value: "
-                f"{', '.join(what)}",
+                f"value: {', '.join(what)}",
             )
     for name, rows in missing.items():
         if failing and failing <= rows:
@@ -223,9 +219,8 @@ def null_nan_missing(case: Case) -> Finding:
                 return found
             if failing == rows and total - len(rows) >= 3:
                 return Explained(
-                    f"exactly the {len(rows)} rows differ whose {name!r} is missing; the "
-                    f"{total - len(rows)} others "
-                    "do not"
+                    f"exactly the {len(rows)} rows differ whose {name!r} is missing; the {total - len(rows)} "
+                    "others do not"
                 )
     taken = _taken_for_missing(case)
     if taken is not None:
@@ -257,8 +252,7 @@ def _taken_for_missing(case: Case) -> Explained | None:
         if all(a is not None and b is not None and alike(a, b) for a, b in both):
             return Explained(
                 f"the {len(rows)} differing rows have {failing[0]!r} for {field.name!r}, and this handler "
-                "gives the "
-                "same values for null; the other side does not",
+                "gives the same values for null; the other side does not",
                 f"{failing[0]!r} is taken for missing on one side",
             )
     return None
@@ -345,9 +339,8 @@ def _filled(case: Case, name: str) -> Explained | None:
         count = case.given(filled)
         if count is not None:
             return Explained(
-                f"only rows differ whose {name!r} is missing; with {words} in its place, this handler "
-                "gives the "
-                f"other side's values on all {count} of them"
+                f"only rows differ whose {name!r} is missing; with {words} in its place, this handler gives "
+                f"the other side's values on all {count} of them"
             )
     return None
 
@@ -400,8 +393,7 @@ def _suspects() -> Iterator[Suspect]:
         "integer-through-float",
         "large integers go through a float on one side and come back as their neighbours",
         "integers of one side taken through float64 and float32; whether only rows differ whose integers a "
-        "float "
-        "cannot hold; these taken through one, asked again",
+        "float cannot hold; these taken through one, asked again",
         "keep ids as Int64 or String all the way; never join or store them as floats",
         integer_through_float,
         ("path", "company", "process"),

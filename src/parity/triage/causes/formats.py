@@ -46,8 +46,7 @@ def number_format(case: Case) -> Finding:
             if count is not None:
                 return Explained(
                     f"with {words} in {name!r}, this handler gives the other side's values on all {count} "
-                    "differing "
-                    "rows"
+                    "differing rows"
                 )
         if _thousandfold(case, texts):
             return Explained(
@@ -86,8 +85,7 @@ def date_order(case: Case) -> Finding:
         if count is not None:
             return Explained(
                 f"only rows differ whose {name!r} can be read with the day or the month first; with these "
-                "swapped, "
-                f"this handler gives the other side's values on all {count} of them"
+                f"swapped, this handler gives the other side's values on all {count} of them"
             )
         if set(case.failing) == ambiguous and len(texts) - len(ambiguous) >= 3:
             return Explained(
@@ -160,9 +158,8 @@ def denormals(case: Case) -> Finding:
                 tiny = np.abs(small[differs]) < least
                 if differs.any() and (flushed[differs] == 0).all() and tiny.all():
                     return Explained(
-                        f"wherever {item.place} differs, on {len(rows)} rows, it is 0 on the {name} side "
-                        "and smaller "
-                        f"than {least:.3g}, the least normal {dtype}, on the other"
+                        f"wherever {item.place} differs, on {len(rows)} rows, it is 0 on the {name} side and "
+                        f"smaller than {least:.3g}, the least normal {dtype}, on the other"
                     )
     return (
         Refuted("the differing values are not all smaller than the least normal number")

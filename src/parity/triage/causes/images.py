@@ -252,9 +252,9 @@ def pixel_shift(case: Case) -> Finding:
             if all(_moved(item.expected[row], item.obtained[row], down, right) for row in rows):
                 return Explained(
                     f"{item.place} on the expected side, moved by {abs(down)} pixels "
-                    f"{'down' if down > 0 else 'up'}"
-                    f" and {abs(right)} {'right' if right > 0 else 'left'}, equals the obtained side on "
-                    f"{len(rows)} of {len(rows)} differing rows, but for the margin",
+                    f"{'down' if down > 0 else 'up'} and {abs(right)} {'right' if right > 0 else 'left'}, "
+                    f"equals the obtained side on {len(rows)} of {len(rows)} differing rows, but for the "
+                    "margin",
                 )
     return Refuted("no shift by up to 4 pixels takes one side to the other") if pairs else None
 
@@ -387,8 +387,7 @@ def _by_kind_of_picture(case: Case, is_of_kind: Any, changes: dict[str, str], wo
         if count is not None:
             return Explained(
                 f"only rows differ whose pictures {words}; given the same pictures {name}, this handler "
-                "gives "
-                f"the other side's values on all {count} of them"
+                f"gives the other side's values on all {count} of them"
             )
     ways = _two_ways(case, rows, every, changes)
     if ways:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from parity.result import ERROR_COLUMN
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values, numbers
-from parity.triage.values import Pair, alike
+from parity.triage.dependence import fails
+from parity.triage.values import alike
+from parity.triage.watching import short_stage
 
 Doubles = npt.NDArray[np.float64]
 
@@ -45,8 +47,8 @@ def row_order(case: Case) -> Finding:
         return Refuted("the rows are shifted, and otherwise in order")
     moved = sum(at != source for at, source in enumerate(order))
     return Explained(
-        f"{place} of the {len(one)} rows together is the rows' own values in another order, {order[:8]}"
-        f"{' …' if len(order) > 8 else ''}: {moved} rows get another row's"
+        f"{place} of the {len(one)} rows together is the rows' own values in another order, "
+        f"{order[:8]}{' …' if len(order) > 8 else ''}: {moved} rows get another row's"
     )
 
 
@@ -61,9 +63,8 @@ def row_shift(case: Case) -> Finding:
         return Refuted("the values are not each other's shifted by a few rows")
     way = "before" if step > 0 else "behind"
     return Explained(
-        f"{place} of each row is the value of the row {abs(step)} place{'s' if abs(step) > 1 else ''} "
-        f"{way} it, on "
-        f"{len(one) - abs(step)} of {len(one)} rows"
+        f"{place} of each row is the value of the row {abs(step)} place{'s' if abs(step) > 1 else ''} {way} "
+        f"it, on {len(one) - abs(step)} of {len(one)} rows"
     )
 
 
@@ -126,8 +127,7 @@ def column_order(case: Case) -> Finding:
         if order is not None:
             return Explained(
                 f"columns {order[:12]} of {item.place} on the expected side, but for a scale and offset of "
-                "each, "
-                f"equal the obtained side on all {len(rows)} rows"
+                f"each, equal the obtained side on all {len(rows)} rows"
             )
     named = _swapped_places(case)
     if named is not None:
@@ -216,8 +216,7 @@ def _swapped_inputs(case: Case) -> Explained | None:
         if count is not None and count > 1:
             return Explained(
                 f"with {one!r} and {other!r} given in each other's place, this handler gives the other "
-                "side's values "
-                f"on all {count} differing rows",
+                f"side's values on all {count} differing rows",
                 f"the features {one!r} and {other!r} are swapped",
             )
     return None
@@ -278,8 +277,7 @@ def null_order(case: Case) -> Finding:
             how = "" if not all(len(end) == 1 for end in ends) else f", {ends[0].pop()} and {ends[1].pop()}"
             return Explained(
                 f"{item.place} holds the same items in the same order, but for where its nulls stand{how}, "
-                "on "
-                f"{len(pairs)} of {len(pairs)} differing rows"
+                f"on {len(pairs)} of {len(pairs)} differing rows"
             )
     nulls = {
         name: {row for row, value in enumerate(values) if None in (_items(value) or [])}
@@ -288,9 +286,8 @@ def null_order(case: Case) -> Finding:
     for name, rows in nulls.items():
         if rows and set(case.failing) == rows and len(rows) < case.divergence.rows.num_rows - 2:
             return Explained(
-                f"exactly the {len(rows)} rows differ whose {name!r} holds nulls among other values, and "
-                "its order "
-                "decides"
+                f"exactly the {len(rows)} rows differ whose {name!r} holds nulls among other values, and its "
+                "order decides"
             )
     return Refuted("the items differ in more than where nulls stand") if tried else None
 
@@ -331,6 +328,12 @@ def _end(items: Sequence[Any]) -> str:
 
 def row_count(case: Case) -> Finding:
     """A stage gave another number of values than there are rows."""
+    if not _fails_by_itself(case):
+        return None
+    if case.trials is not None and any(case.error_rows):
+        short = short_stage(case.trials, case.divergence.rows)
+        if short is not None:
+            return Explained(f"asked again, {short[1]}", stage=short[0])
     for side in case.sides:
         if ERROR_COLUMN not in side.answers.column_names:
             continue
@@ -358,7 +361,7 @@ def raises(case: Case) -> Finding:
     """A stage raises on one side only."""
     one, other = case.error_rows
     alone = one ^ other
-    if not alone or not set(case.failing) <= alone:
+    if not alone or not set(case.failing) <= alone or not _fails_by_itself(case):
         return None
     side = case.sides[0] if alone & one else case.sides[1]
     row = min(alone)
@@ -369,9 +372,13 @@ def raises(case: Case) -> Finding:
     )
 
 
-def pair_of(case: Case, place: str) -> Pair | None:
-    """The diverging place of this name."""
-    return next((item for item in case.pairs if item.place == place), None)
+def _fails_by_itself(case: Case) -> bool:
+    """Whether a row that fails alone also fails beside copies of itself: no number of rows is to blame."""
+    company = case.company
+    if company is None or not fails(company.alone):
+        return True
+    copies = company.copies(max(company.size, 2))
+    return copies is not None and all(map(fails, copies))
 
 
 def _suspects() -> Iterator[Suspect]:
@@ -395,8 +402,7 @@ def _suspects() -> Iterator[Suspect]:
         "column-order",
         "features stand in another order than the model expects",
         "one permutation of the features for all rows, also with a scale and offset of each; places of a "
-        "stage's "
-        "value swapped; inputs of one type swapped and asked again",
+        "stage's value swapped; inputs of one type swapped and asked again",
         "build the matrix by name, in the order that is kept beside the weights",
         column_order,
     )

@@ -15,6 +15,7 @@ from parity.errors import ParityError
 from parity.handler import Handler
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values
 from parity.triage.dependence import equal, shows
+from parity.triage.memory import modules_of
 from parity.triage.trials import Trials, after_loading, around_stages, patched
 
 _SEED: Final = 20_240_229
@@ -67,25 +68,6 @@ def _no_dropout(values: Any, *_: object, **__: object) -> Any:
 def _stay(module: Any, mode: bool = True) -> Any:
     del mode
     return module
-
-
-def modules_of(handler: Handler, torch: Any) -> list[Any]:
-    """The torch modules that a handler holds, in lists and dicts too."""
-    found: list[Any] = []
-
-    def look(value: object, depth: int) -> None:
-        if isinstance(value, torch.nn.Module):
-            found.append(value)
-        elif depth and isinstance(value, dict):
-            for item in list(cast("dict[object, object]", value).values()):
-                look(item, depth - 1)
-        elif depth and isinstance(value, list | tuple):
-            for item in cast("list[object]", value):
-                look(item, depth - 1)
-
-    for value in [*vars(handler).values(), *vars(type(handler)).values()]:
-        look(value, 2)
-    return found
 
 
 def _difference(case: Case) -> Callable[[Any], bool] | None:
@@ -172,8 +154,7 @@ def global_rng(case: Case) -> Finding:
         if seeded is not None and _all_equal(*seeded):
             return Explained(
                 "asked twice, a freshly loaded handler gives other values; with the global generators of "
-                "Python, "
-                "numpy and torch seeded before each batch it gives the same"
+                "Python, numpy and torch seeded before each batch it gives the same"
             )
         return Refuted("with the global generators seeded before each batch the values still change")
     company = case.company
@@ -187,8 +168,7 @@ def global_rng(case: Case) -> Finding:
     if touched and values is not None and not all(equal(value, values[0]) for value in values):
         return Explained(
             "the handler seeds or draws from a global generator in every batch, and copies of one row get "
-            "different "
-            "values by their place in it"
+            "different values by their place in it"
         )
     if touched:
         return Refuted("a global generator is drawn from, but copies of one row get one value")
@@ -218,9 +198,8 @@ def _local_draws(case: Case) -> Finding:
             return None
     if made and again is not None and all(equal(value, again[0]) for value in again):
         return Explained(
-            "a generator is made in every batch and drawn from for all rows; with one draw for all of "
-            "them, copies "
-            "of one row get one value"
+            "a generator is made in every batch and drawn from for all rows; with one draw for all of them, "
+            "copies of one row get one value"
         )
     return None
 
@@ -275,8 +254,7 @@ def unseeded_rng(case: Case) -> Finding:
     if one is not None and other is not None and _all_equal(one, other) and used:
         return Explained(
             f"freshly loaded handlers give different answers, whatever is seeded; with {used[0]} given a "
-            "seed they "
-            "give the same"
+            "seed they give the same"
         )
     return Explained(
         "freshly loaded handlers give different answers to the same rows, with all global generators seeded"
@@ -318,8 +296,7 @@ def _suspects() -> Iterator[Suspect]:
         "global-rng",
         "random numbers are drawn from a generator whose state other draws move on",
         "the global generators of Python, numpy and torch seeded before each batch; whether a batch moves "
-        "them on; "
-        "one draw for all rows",
+        "them on; one draw for all rows",
         "draw nothing in a stage; where chance is wanted, seed it with what the row holds",
         global_rng,
         ("company",),
@@ -328,8 +305,7 @@ def _suspects() -> Iterator[Suspect]:
         "unseeded-rng",
         "random numbers are drawn from a generator that nobody seeds",
         "freshly loaded handlers against each other with all global generators seeded; seedless generators "
-        "given a "
-        "seed",
+        "given a seed",
         "draw nothing in a stage; where chance is wanted, seed it with what the row holds",
         unseeded_rng,
         ("company", "process"),

@@ -25,6 +25,9 @@ from parity.triage.values import Pair
 
 Doubles = npt.NDArray[np.float64]
 
+_DIGITS: Final = 3.0
+"""Digits that rounded values must have, all together, to tell that they are rounded."""
+
 
 def _half_up(scaled: Doubles) -> Doubles:
     return np.floor(scaled + 0.5)
@@ -74,14 +77,14 @@ def rounding(case: Case) -> Finding:
     floats = [item for item in pairs if is_float(item)]
     for digits in range(10) if floats else ():
         for mode in ("half to even", "half up", "toward zero", "down"):
-            found = _exactly(case, floats, _rounded(digits, _MODES[mode]))
+            found = _exactly(case, floats, _rounded(digits, _MODES[mode]), 10.0**-digits)
             if found is not None:
                 how = "" if mode.startswith("half") else f" {mode}"
                 places = "whole numbers" if digits == 0 else f"{digits} decimals"
                 words = f"rounded to {places}{how}, the values {found.words}"
                 return Explained(words, f"one side rounds to {places}{how}, the other does not")
     for digits in range(9, 1, -1) if floats else ():
-        found = _exactly(case, floats, _significant(digits))
+        found = _exactly(case, floats, _significant(digits), 1e-300)
         if found is not None:
             words = f"rounded to {digits} significant digits, the values {found.words}"
             return Explained(words, f"one side rounds to {digits} significant digits, the other does not")
@@ -96,7 +99,15 @@ def rounding(case: Case) -> Finding:
     return Refuted("neither side is the other rounded, and no two ways of rounding give both")
 
 
-def _exactly(case: Case, pairs: list[Pair], change: Change) -> Removed | None:
+def _tells(values: list[Value | None], step: float) -> bool:
+    """Whether rounded values have enough digits, all together, that they are no coincidence."""
+    kept = [value.astype(np.float64).ravel() for value in values if value is not None]
+    sizes = np.abs(np.concatenate([*kept, np.empty(0)]))
+    sizes = sizes[np.isfinite(sizes)]
+    return bool(np.log10(np.maximum(1.0, sizes / step)).sum() >= _DIGITS)
+
+
+def _exactly(case: Case, pairs: list[Pair], change: Change, step: float) -> Removed | None:
     """As `removed_by`, but to the bit, and only where one side does change: rounding leaves no noise."""
     for item in pairs:
         rows = case.rows_of(item)
@@ -104,7 +115,8 @@ def _exactly(case: Case, pairs: list[Pair], change: Change) -> Removed | None:
             one, other = (
                 (item.expected, item.obtained) if side == "expected" else (item.obtained, item.expected)
             )
-            if rows and all(_rounds_to(change, one[row], other[row]) for row in rows):
+            told = [other[row] for row in rows]
+            if rows and all(_rounds_to(change, one[row], other[row]) for row in rows) and _tells(told, step):
                 return Removed(item, len(rows), side)
     return None
 

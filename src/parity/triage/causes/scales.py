@@ -196,9 +196,8 @@ def gamma(case: Case) -> Finding:
             step = 1.01 / 255 if 255.0 in tops else 1e-3
             if abs(power - 1) > 0.05 and np.abs(x**power - y).max() < step:
                 return Explained(
-                    f"{item.place} on the expected side to the power of {power:.3g} equals the obtained "
-                    "side on "
-                    f"{len(rows)} of {len(rows)} differing rows",
+                    f"{item.place} on the expected side to the power of {power:.3g} equals the obtained side "
+                    f"on {len(rows)} of {len(rows)} differing rows",
                 )
             for name, function in {"sRGB to linear": _linear, "linear to sRGB": _encoded}.items():
                 if np.abs(function(x) - y).max() < step:
@@ -250,7 +249,6 @@ def _suspects() -> Iterator[Suspect]:
         "the factor between the sides against sqrt(n / (n - 1)) for the lengths at hand",
         "name ddof where a deviation is computed: numpy divides by n, pandas and torch by n - 1",
         ddof,
-        ("path", "company"),
     )
     yield Suspect(
         "affine-scale",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import inspect
-import sys
-import types
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,180 +13,27 @@ import pyarrow as pa
 from parity.batch import Batch
 from parity.engine import Engine
 from parity.errors import ParityError
+from parity.examples import example_batch
 from parity.handler import Handler
 from parity.result import ERROR_COLUMN
-from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values
 from parity.triage.causes.order import row_count
-from parity.triage.causes.randomness import modules_of
-from parity.triage.dependence import equal
-from parity.triage.trials import Trials, after_loading
+from parity.triage.dependence import equal, shows
+from parity.triage.memory import Memory, emptied_containers, forgetful_dicts
+from parity.triage.model import Stage
+from parity.triage.trials import Run, Trials, after_loading
+from parity.triage.watching import watched
 
-_PLAIN: Final = (
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    bool,
-    type(None),
-    list,
-    dict,
-    set,
-    tuple,
-    np.ndarray,
-    np.generic,
-)
+_OVERLAPPED_LAWS: Final = ("concurrency", "batch-size", "runner", "golden")
 
 
-class Memory:
-    """What a handler could remember: its attributes, its class's, its module's, defaults, caches, weights.
+@dataclass(frozen=True)
+class _Later:
+    """That rows got other values later: after what, which, and what changed on the handler meanwhile."""
 
-    Args:
-        handler: a handler that was just initialized.
-    """
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self._owners: dict[str, Mapping[str, Any]] = {"self": vars(handler)}
-        for cls in type(handler).__mro__:
-            if cls.__module__.partition(".")[0] in ("parity", "builtins") or issubclass(Handler, cls):
-                continue
-            self._owners[cls.__name__] = vars(cls)
-            module = sys.modules.get(cls.__module__)
-            if module is not None:
-                self._owners[cls.__module__] = vars(module)
-        self._before = {
-            (owner, name): kept
-            for owner, names in self._owners.items()
-            for name, value in list(names.items())
-            if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
-        }
-        self._defaults = [
-            (function, copy.deepcopy(function.__defaults__))
-            for function in self._functions()
-            if function.__defaults__
-            and any(isinstance(item, list | dict | set) for item in function.__defaults__)
-        ]
-        torch = cast("Any", sys.modules.get("torch"))
-        self._modules = [] if torch is None else modules_of(handler, torch)
-        self._buffers = [
-            {name: value.detach().clone() for name, value in module.state_dict().items()}
-            for module in self._modules
-        ]
-
-    def changed(self) -> list[str]:
-        """What is not as it was, by name, such as "self.seen"."""
-        found: list[str] = []
-        for (owner, name), value in self._before.items():
-            now = self._owners[owner].get(name, _UNKNOWN)
-            if now is _UNKNOWN or not _same(now, value):
-                found.append(f"{owner}.{name}")
-        own = vars(self._handler)
-        found += [
-            f"self.{name}" for name in own if ("self", name) not in self._before and _is_plain(own[name])
-        ]
-        found += [
-            f"a default argument of {function.__qualname__}"
-            for function, defaults in self._defaults
-            if not _same(function.__defaults__, defaults)
-        ]
-        for module, buffers in zip(self._modules, self._buffers, strict=True):
-            now = module.state_dict()
-            found += [
-                f"{name} of the model"
-                for name, value in buffers.items()
-                if not bool((now[name] == value).all())
-            ]
-        return found
-
-    def restore(self) -> None:
-        """Bring back what was remembered at the beginning."""
-        for (owner, name), value in self._before.items():
-            if owner == "self":
-                vars(self._handler)[name] = _copied(value)
-            else:
-                self._put(owner, name, value)
-        for name in [name for name in vars(self._handler) if ("self", name) not in self._before]:
-            if _is_plain(vars(self._handler)[name]):
-                del vars(self._handler)[name]
-        for function, defaults in self._defaults:
-            function.__defaults__ = copy.deepcopy(defaults)
-        for function in self._functions(cached=True):
-            function.cache_clear()
-        for module, buffers in zip(self._modules, self._buffers, strict=True):
-            module.load_state_dict(buffers)
-
-    def _put(self, owner: str, name: str, value: Any) -> None:
-        """Containers are filled again in place, since others may hold them; other values are set anew."""
-        names = self._owners[owner]
-        now = names.get(name)
-        fresh = _copied(value)
-        if _same(now, value):
-            return
-        if isinstance(now, dict) and isinstance(fresh, dict):
-            now.clear()
-            cast("dict[Any, Any]", now).update(cast("dict[Any, Any]", fresh))
-        elif isinstance(now, list) and isinstance(fresh, list):
-            now[:] = fresh
-        elif isinstance(now, set) and isinstance(fresh, set):
-            now.clear()
-            cast("set[Any]", now).update(cast("set[Any]", fresh))
-        elif isinstance(names, dict):
-            names[name] = fresh
-        else:
-            owned = next((cls for cls in type(self._handler).__mro__ if cls.__name__ == owner), None)
-            if owned is not None:
-                setattr(owned, name, fresh)
-
-    def _functions(self, *, cached: bool = False) -> list[Any]:
-        found: list[Any] = []
-        for owner, names in self._owners.items():
-            for value in list(names.values()):
-                function = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
-                if cached and hasattr(value, "cache_clear"):
-                    found.append(value)
-                elif not cached and isinstance(function, types.FunctionType) and owner != "self":
-                    found.append(function)
-        return found
-
-
-class _Unknown:
-    """Stands for a value that cannot be remembered."""
-
-
-_UNKNOWN: Final = _Unknown()
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, _PLAIN) or type(value).__module__ == "collections"
-
-
-def _copied(value: Any) -> Any:
-    if not _is_plain(value):
-        return _UNKNOWN
-    try:
-        return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001 - a value that refuses to be copied is not remembered
-        return _UNKNOWN
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return (
-            isinstance(one, np.ndarray)
-            and isinstance(other, np.ndarray)
-            and one.dtype == other.dtype
-            and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-        )
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
-    try:
-        return bool(one == other)
-    except Exception:  # noqa: BLE001 - what cannot be compared is taken to have changed
-        return False
+    words: str
+    values: list[Values]
+    changed: tuple[str, ...]
 
 
 # State.
@@ -200,55 +44,51 @@ def state_kept(case: Case) -> Finding:
     trials = case.trials
     if trials is None or not case.pairs:
         return None
-    rows = case.divergence.rows
-    runs = _before_and_after(case, trials)
-    if runs is None:
+    later = _later(case, trials)
+    if later is None:
         return None
-    after, changed = runs
-    if not after:
-        return Refuted("a freshly loaded handler gives the same values again, also after other batches")
-    again = _before_and_after(case, trials)
-    if again is None or [item.words for item in again[0]] != [item.words for item in after]:
-        return Refuted("freshly loaded handlers do not go the same way, so that chance is at work too")
-    kept = [name for name in changed if not name.startswith("__")][:4]
-    names = f"; {', '.join(kept)} changed" if kept else ""
-    restored = _restored(case, trials)
-    gone = "; put back before each batch, the difference is gone" if restored and kept else ""
-    del rows
-    return Explained(
-        f"a freshly loaded handler gives the row another value {after[0].words} than at first, the same "
-        "way each "
-        f"time{names}{gone}"
+    if later:
+        again = _later(case, trials)
+        if again is None or not _same_course(later, again):
+            return Refuted("freshly loaded handlers do not go the same way: chance is at work too")
+        first = later[0]
+        names = f"; {', '.join(first.changed[:4])} changed" if first.changed else ""
+        gone = "; put back before each batch, the difference is gone" if _restored(case, trials) else ""
+        return Explained(
+            f"a freshly loaded handler gives the row another value {first.words} than at first, each time "
+            f"the same{names}{gone}"
+        )
+    return (
+        _kept_within_a_batch(case)
+        or _kept_beyond_loading(case, trials)
+        or Refuted("a freshly loaded handler gives the same values again, also after other batches")
     )
 
 
-class _Later:
-    """That a row got another value later, and after what."""
+def _same_course(one: Sequence[_Later], other: Sequence[_Later]) -> bool:
+    return len(one) == len(other) and all(
+        ours.words == theirs.words and _all_equal(ours.values, theirs.values)
+        for ours, theirs in zip(one, other, strict=True)
+    )
 
-    def __init__(self, words: str) -> None:
-        self.words = words
 
-
-def _histories(case: Case) -> list[tuple[str, list[pa.Table]]]:
-    rows = case.divergence.rows
-    histories: list[tuple[str, list[pa.Table]]] = [("the second time", [rows])]
+def _histories(case: Case) -> Iterator[tuple[str, list[pa.Table]]]:
+    """What to ask before the rows, with words for it."""
+    yield "the second time", [case.divergence.rows]
     if case.divergence.history:
-        histories.append(("after the batches before it", list(case.divergence.history)))
+        yield "after the batches before it", list(case.divergence.history)
     mates = None if case.dependence is None else case.dependence.mates
     if mates is not None and mates.others:
-        others = mates.rows.take(pa.array(mates.others))
-        histories.append(("after its neighbours were asked", [others]))
-        histories.append(("after its whole batch was asked", [mates.rows]))
-    return histories
+        yield "after its neighbours were asked", [mates.rows.take(pa.array(mates.others))]
+        yield "after its whole batch was asked", [mates.rows]
 
 
-def _before_and_after(case: Case, trials: Trials) -> tuple[list[_Later], list[str]] | None:
-    """How the rows' values change after each history, on fresh handlers; and what those remembered."""
+def _later(case: Case, trials: Trials) -> list[_Later] | None:
+    """The histories after which the rows get other values than at first, on freshly loaded handlers."""
     memories: list[Memory] = []
     cls = after_loading(trials.loaded.cls, lambda handler: memories.append(Memory(handler)))
     rows = case.divergence.rows
-    later: list[_Later] = []
-    changed: list[str] = []
+    found: list[_Later] = []
     try:
         with trials.fresh(cls) as engine:
             first = _values(case, trials, rows, engine)
@@ -257,28 +97,26 @@ def _before_and_after(case: Case, trials: Trials) -> tuple[list[_Later], list[st
                 for batch in history:
                     trials.run(batch, engine)
                 again = _values(case, trials, rows, engine)
-                if first is None or again is None:
-                    return None
-                if not _all_equal(first, again):
-                    later.append(_Later(words))
-                    changed = changed or memories[-1].changed()
+            if first is None or again is None:
+                return None
+            if not _all_equal(first, again):
+                found.append(_Later(words, again, tuple(memories[-1].changed())))
             memories[-1].restore()
     except ParityError:
         return None
-    return later, changed
+    return found
 
 
 def _values(case: Case, trials: Trials, rows: pa.Table, engine: Engine) -> list[Values] | None:
     run = trials.run(rows, engine)
     if run is None:
         return None
-    places = [item.place for item in case.pairs[:4]]
-    found: list[Values] = [run.at(case.stage, place) for place in places]
+    found: list[Values] = [run.at(case.stage, item.place) for item in case.pairs[:4]]
     kinds: Values = [None if error is None else np.asarray(str(error["kind"])) for error in run.errors]
     return [*found, kinds]
 
 
-def _all_equal(one: list[Values], other: list[Values]) -> bool:
+def _all_equal(one: Sequence[Values], other: Sequence[Values]) -> bool:
     return all(
         equal(first, second)
         for ours, theirs in zip(one, other, strict=True)
@@ -288,11 +126,9 @@ def _all_equal(one: list[Values], other: list[Values]) -> bool:
 
 def _restored(case: Case, trials: Trials) -> bool:
     """Whether a handler whose memory is put back before each batch gives the same after every history."""
-    memories: list[Memory] = []
-    cls = _forgetful(trials.loaded.cls, memories)
     rows = case.divergence.rows
     try:
-        with trials.fresh(cls) as engine:
+        with trials.fresh(_forgetful(trials.loaded.cls)) as engine:
             first = _values(case, trials, rows, engine)
             for _, history in _histories(case):
                 for batch in history:
@@ -305,7 +141,8 @@ def _restored(case: Case, trials: Trials) -> bool:
     return True
 
 
-def _forgetful(base: type[Handler], memories: list[Memory]) -> type[Handler]:
+def _forgetful(base: type[Handler]) -> type[Handler]:
+    memories: list[Memory] = []
     remembering = after_loading(base, lambda handler: memories.append(Memory(handler)))
 
     class Forgetful(remembering):
@@ -317,6 +154,44 @@ def _forgetful(base: type[Handler], memories: list[Memory]) -> type[Handler]:
     return Forgetful
 
 
+def _kept_within_a_batch(case: Case) -> Explained | None:
+    """A cache whose first entry serves other rows of the same batch; with caches that forget, it does not."""
+    company, trials = case.company, case.trials
+    if company is None or trials is None:
+        return None
+    caches: list[str] = []
+    cls = after_loading(trials.loaded.cls, lambda handler: caches.extend(forgetful_dicts(handler)))
+    with trials.fresh(cls) as engine:
+        if not caches or shows(company, engine):
+            return None
+    return Explained(
+        f"with {' and '.join(caches[:3])} forgetting at once what is put in, the row gets the value that it "
+        "gets alone",
+        "a cache answers for rows that share its key: who comes first decides",
+    )
+
+
+def _kept_beyond_loading(case: Case, trials: Trials) -> Explained | None:
+    """A freshly loaded handler gives the later value too, until what outlives it is emptied."""
+    rows = case.divergence.rows
+    with trials.fresh() as engine:
+        now = trials.run(rows, engine)
+    if now is None or case.side_like(now, range(rows.num_rows)) != "obtained":
+        return None
+    for name, emptied in emptied_containers(trials.loaded.cls):
+        try:
+            with emptied, trials.fresh() as engine:
+                run = trials.run(rows, engine)
+        except ParityError:
+            continue
+        if run is not None and case.side_like(run, range(rows.num_rows)) == "expected":
+            return Explained(
+                f"a freshly loaded handler gives the later value too; with {name} emptied it gives the first "
+                "one"
+            )
+    return None
+
+
 # Buffers.
 
 
@@ -325,133 +200,105 @@ def stale_buffer(case: Case) -> Finding:
     trials = case.trials
     if trials is None or not case.pairs:
         return None
-    shared = _shared_memory(case, trials)
+    shared = watched(trials, case.divergence.rows).shared
+    stage: Stage | None = next(iter(shared), None)
+    if stage is not None:
+        overlap = _overlapped(case, trials)
+        if overlap is not None:
+            return Explained(
+                f"what {stage} returns shares its memory with self.{shared[stage]}; with the stages of "
+                f"several batches overlapped, {overlap[0]}",
+                stage=stage,
+            )
     earlier = _earlier_value(case, trials)
-    overlapped = _overlapped_value(case, trials) if shared else ""
-    if shared and (earlier or overlapped):
-        return Explained(f"what {shared}; {earlier or overlapped}")
     if earlier:
         return Explained(earlier)
-    if shared:
-        return Refuted(f"what {shared}, but no row gets an earlier batch's value")
-    return Refuted(
-        "no row gets a value of an earlier batch, and no stage returns memory that the handler keeps"
-    )
-
-
-def _shared_memory(case: Case, trials: Trials) -> str:
-    """The stage that returns an array which an attribute of the handler holds too; empty for none."""
-    found: list[str] = []
-    base = trials.loaded.cls
-
-    class Watched(base):
-        def inference(self, inputs: Any) -> Any:
-            given = super().inference(inputs)
-            name = _holder(self, given)
-            if name:
-                found.append(f"inference returns shares its memory with self.{name}")
-            return given
-
-        def preprocess(self, batch: Batch) -> Any:
-            given = super().preprocess(batch)
-            name = _holder(self, given)
-            if name:
-                found.append(f"preprocess returns shares its memory with self.{name}")
-            return given
-
-    try:
-        with trials.fresh(Watched) as engine:
-            trials.run(case.divergence.rows, engine)
-    except ParityError:
-        return ""
-    return found[0] if found else ""
-
-
-def _holder(handler: Handler, value: Any) -> str:
-    from parity.stages import leaves
-
-    arrays = [_as_array(leaf) for _, leaf in leaves(value)]
-    for name, kept in vars(handler).items():
-        held = _as_array(kept)
-        if held is None:
-            continue
-        if any(array is not None and np.may_share_memory(array, held) for array in arrays):
-            return name
-    return ""
-
-
-def _as_array(value: Any) -> Value | None:
-    if isinstance(value, np.ndarray):
-        return cast("Value", value)
-    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "data_ptr"):
-        with contextlib.suppress(Exception):
-            return value.detach().numpy()
-    return None
+    if stage is not None:
+        return Refuted(
+            f"{stage} returns memory of self.{shared[stage]}, but no row gets another batch's value"
+        )
+    return Refuted("no row gets a value of an earlier batch, and no stage returns memory that is kept")
 
 
 def _earlier_value(case: Case, trials: Trials) -> str:
-    """Whether after an earlier batch the row's value is one of that batch's, or nothing is written for it."""
-    rows = case.divergence.rows
+    """That after an earlier batch rows get values of that batch or of other rows, out of a kept array."""
     place = case.pairs[0].place
-    mates = None if case.dependence is None else case.dependence.mates.rows
-    target = rows if mates is None else mates
+    target = case.divergence.rows if case.dependence is None else case.dependence.mates.rows
     histories: list[pa.Table] = [*case.divergence.history]
     if target.num_rows > 1:
         histories.append(target.slice(0, max(1, target.num_rows // 3)))
     histories.append(target.take(pa.array(list(range(target.num_rows)) * 2)))
+    memories: list[Memory] = []
+    cls = after_loading(trials.loaded.cls, lambda handler: memories.append(Memory(handler)))
     for history in histories:
         try:
-            with trials.fresh() as engine:
+            with trials.fresh(cls) as engine:
                 first = trials.run(target, engine)
-            with trials.fresh() as engine:
+            with trials.fresh(cls) as engine:
                 before = trials.run(history, engine)
                 again = trials.run(target, engine)
         except ParityError:
             return ""
         if first is None or before is None or again is None:
             continue
-        right, wrong = first.at(case.stage, place), again.at(case.stage, place)
-        earlier = [*before.at(case.stage, place), *right]
-        bad = [row for row, value in enumerate(wrong) if not equal(value, right[row])]
-        if not bad:
-            continue
-        stale = [row for row in bad if any(equal(wrong[row], value) for value in earlier)]
-        if len(stale) == len(bad):
+        arrays = memories[-1].changed_arrays()
+        bad, stale = _stale_rows(case, place, first, before, again)
+        if arrays and bad and stale == bad:
             return (
-                f"after a batch of {history.num_rows} rows, {len(bad)} of {target.num_rows} rows get a "
-                "value that "
-                "belongs to another row or an earlier batch"
+                f"after a batch of {history.num_rows} rows, {len(bad)} of {target.num_rows} rows get a value "
+                f"that belongs to another row or an earlier batch; {arrays[0]} is used again"
             )
     return ""
 
 
-def _overlapped_value(case: Case, trials: Trials) -> str:
-    found = _overlap(case, trials)
-    return "" if found is None else f"with the stages of two batches overlapped, {found}"
+def _stale_rows(case: Case, place: str, first: Run, before: Run, again: Run) -> tuple[list[int], list[int]]:
+    right, wrong = first.at(case.stage, place), again.at(case.stage, place)
+    earlier = [*before.at(case.stage, place), *right]
+    bad = [row for row, value in enumerate(wrong) if not equal(value, right[row])]
+    return bad, [row for row in bad if any(equal(wrong[row], value) for value in earlier)]
 
 
-def _overlap(case: Case, trials: Trials) -> str | None:
-    """What a row gets while other batches are under way, where that is not what it gets otherwise."""
-    rows = case.divergence.rows
-    pool = rows if case.dependence is None else case.dependence.mates.rows
-    if pool.num_rows < 2:
-        from parity.examples import example_batch
+# Stages that overlap.
 
-        strangers = example_batch(trials.loaded.inputs, 3, seed=5).to_table().cast(pool.schema)
-        pool = pa.concat_tables([pool, strangers])
-    pieces = [pool.slice(row, 1) for row in range(min(pool.num_rows, 8))]
-    alone = [trials.run(piece) for piece in pieces]
+
+def _overlapped(case: Case, trials: Trials) -> tuple[str, Stage] | None:
+    """What rows get while other batches are under way, where that differs; and the stage where it does."""
+    pool = case.divergence.rows if case.dependence is None else case.dependence.mates.rows
+    strangers = example_batch(trials.loaded.inputs, 3, seed=5).to_table().cast(pool.schema)
+    pool = pa.concat_tables([pool.slice(0, 5), strangers])
+    pieces = [pool.slice(row, 1) for row in range(pool.num_rows)]
+    runs = _one_by_one(trials, pieces)
+    again = _one_by_one(trials, pieces)
     together = trials.overlapped(pieces)
-    if together is None or any(run is None for run in alone):
+    if runs is None or again is None or together is None:
         return None
-    ours = [_answer(run.answers) for run in alone if run is not None]
-    theirs = [_answer(answers) for answers in together]
-    wrong = [row for row in range(len(pieces)) if ours[row] != theirs[row]]
+    alone, answers = [_answer(run.answers) for run in runs], [_answer(run.answers) for run in together]
+    if alone != [_answer(run.answers) for run in again]:
+        return None
+    wrong = [row for row in range(len(pieces)) if answers[row] != alone[row]]
     if not wrong:
         return None
-    others = sum(theirs[row] in [answer for at, answer in enumerate(ours) if at != row] for row in wrong)
+    others = sum(answers[row] in [answer for at, answer in enumerate(alone) if at != row] for row in wrong)
     whose = f", {others} of them another row's" if others else ""
-    return f"{len(wrong)} of {len(pieces)} rows get other answers{whose}"
+    stages: tuple[Stage, ...] = ("preprocess", "inference")
+    parted: list[Stage] = [stage for stage in stages if _parts(runs[wrong[0]], together[wrong[0]], stage)]
+    return f"{len(wrong)} of {len(pieces)} rows get other answers{whose}", parted[
+        0
+    ] if parted else "postprocess"
+
+
+def _parts(one: Run, other: Run, stage: Stage) -> bool:
+    """Whether the values of a stage differ between two runs of one row."""
+    ours, theirs = one.traces.stage(stage), other.traces.stage(stage)
+    return not all(
+        place in theirs and equal(values[0], theirs[place][0]) for place, values in ours.items() if values
+    )
+
+
+def _one_by_one(trials: Trials, pieces: Sequence[pa.Table]) -> list[Run] | None:
+    runs = [trials.run(piece) for piece in pieces]
+    found = [run for run in runs if run is not None]
+    return found if len(found) == len(pieces) else None
 
 
 def _answer(answers: pa.Table) -> str:
@@ -462,11 +309,9 @@ def _answer(answers: pa.Table) -> str:
 def shared_state(case: Case) -> Finding:
     """Stages of several batches overlapped give other answers than one batch after the other."""
     trials = case.trials
-    if trials is None:
+    if trials is None or case.law not in _OVERLAPPED_LAWS:
         return None
-    if case.law not in ("concurrency", "batch-size", "runner", "repeatable"):
-        return None
-    found = _overlap(case, trials)
+    found = _overlapped(case, trials)
     if found is None:
         return Refuted("with the stages of several batches overlapped the answers stay the same")
     memories: list[Memory] = []
@@ -476,7 +321,11 @@ def shared_state(case: Case) -> Finding:
         trials.run(case.divergence.rows, engine)
         changed = [name for name in memories[-1].changed() if name.startswith("self.")]
     names = f"; a batch changes {', '.join(changed[:3])}" if changed else ""
-    return Explained(f"with the stages of several batches overlapped, {found}{names}")
+    words, stage = found
+    return Explained(
+        f"with the stages of several batches overlapped, {words}{names}",
+        stage=stage if case.stage is None else None,
+    )
 
 
 # Generators.
@@ -484,21 +333,16 @@ def shared_state(case: Case) -> Finding:
 
 def generator_consumed(case: Case) -> Finding:
     """The handler holds a generator, and the first batch uses it up."""
-    trials = case.trials
     counted = row_count(case)
     if isinstance(counted, Explained) and "generator" in counted.evidence:
         return counted
+    trials = case.trials
     if trials is None:
         return None
     held: list[str] = []
 
     def look(handler: Handler) -> None:
-        memory = vars(handler)
-        held.extend(
-            f"self.{name}"
-            for name, value in memory.items()
-            if isinstance(value, Iterator) and not _is_random(value)
-        )
+        held.extend(f"self.{name}" for name, value in vars(handler).items() if isinstance(value, Iterator))
 
     try:
         with trials.fresh(after_loading(trials.loaded.cls, look)):
@@ -507,20 +351,13 @@ def generator_consumed(case: Case) -> Finding:
         return None
     if not held:
         return None
-    runs = _before_and_after(case, trials)
-    if runs is None or not runs[0]:
-        return Refuted(
-            f"the handler keeps {held[0]}, which can be read once, but gives the same values again"
-        )
+    later = _later(case, trials)
+    if not later:
+        return Refuted(f"{held[0]} can be read only once, but a freshly loaded handler gives the same again")
     return Explained(
-        f"the handler keeps {held[0]}, which can be read once; a freshly loaded handler gives the row "
-        "another value "
-        f"{runs[0][0].words} than at first"
+        f"the handler keeps {held[0]}, which can be read only once; a freshly loaded one gives the row "
+        f"another value {later[0].words} than at first"
     )
-
-
-def _is_random(value: object) -> bool:
-    return isinstance(value, np.random.Generator)
 
 
 def _suspects() -> Iterator[Suspect]:
@@ -536,8 +373,7 @@ def _suspects() -> Iterator[Suspect]:
         "stale-buffer",
         "a buffer is used again: what is left of an earlier batch is answered",
         "stages that return memory which the handler keeps; a batch after smaller and larger ones, whose "
-        "values are "
-        "looked for among the earlier ones",
+        "values are looked for among the earlier ones",
         "return a copy, and size buffers by the batch: np.empty(len(batch))",
         stale_buffer,
         ("company", "path"),
@@ -546,8 +382,7 @@ def _suspects() -> Iterator[Suspect]:
         "shared-state",
         "stages pass something on through self, and another batch comes in between",
         "the stages of several batches overlapped, against the same batches one after the other; what a "
-        "batch "
-        "changes on the handler",
+        "batch changes on the handler",
         "pass it on in what preprocess and inference return; keep nothing about a batch on self",
         shared_state,
         ("company", "path"),
@@ -556,10 +391,8 @@ def _suspects() -> Iterator[Suspect]:
         "state-kept",
         "the handler remembers something of earlier batches: a counter, a cache, a running mean",
         "freshly loaded handlers asked at once, twice, and after other batches; what changed on them "
-        "meanwhile, and "
-        "whether putting it back helps",
-        "set everything in initialize, and change nothing in a stage; key caches by all that decides the "
-        "answer",
+        "meanwhile; whether putting it back, emptying it, or forgetting at once helps",
+        "set everything in initialize, change nothing in a stage; key caches by all that decides the answer",
         state_kept,
         ("company", "path", "process"),
     )

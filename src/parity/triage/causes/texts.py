@@ -162,9 +162,8 @@ def _by_input(case: Case) -> Explained | None:
             count = case.given(lambda rows, column=column, form=form: with_texts(rows, column, form))
             if count is not None:
                 return Explained(
-                    f"only rows differ whose {column!r} changes under {name}; given the text so "
-                    "normalised, this "
-                    f"handler gives the other side's values on all {count} of them",
+                    f"only rows differ whose {column!r} changes under {name}; given the text so normalised, "
+                    f"this handler gives the other side's values on all {count} of them",
                     _sentence(name),
                 )
             if failing == changed and len(texts) - len(changed) >= 3 and weak is None:
@@ -206,9 +205,8 @@ def truncation(case: Case) -> Finding:
             if found is not None:
                 length, ending = found
                 return Explained(
-                    f"{item.place} on the {name} side is the {ending} of the other side's, cut at "
-                    f"{length}, on "
-                    f"{len(pairs)} of {len(pairs)} differing rows",
+                    f"{item.place} on the {name} side is the {ending} of the other side's, cut at {length}, "
+                    f"on {len(pairs)} of {len(pairs)} differing rows",
                     f"the {name} side keeps {length} only",
                 )
     return Refuted("neither side is the beginning or end of the other") if tried else None
@@ -305,8 +303,7 @@ def text_encoding(case: Case) -> Finding:
                 ):
                     return Explained(
                         f"{item.place} on the {name} side, written as {wrong} and read as {right}, equals "
-                        "the other "
-                        f"side on {len(both)} of {len(both)} differing rows",
+                        f"the other side on {len(both)} of {len(both)} differing rows",
                         f"the {name} side reads bytes as {wrong} that are {right}",
                     )
     return Refuted("no change of encoding takes one side's texts to the other's") if pairs else None
@@ -343,8 +340,7 @@ def _suspects() -> Iterator[Suspect]:
         "text-normalisation",
         "texts are brought to another normal form on one side: case, accents, white space",
         "both sides after strip, lower, casefold, NFC, NFKC, single blanks and others; whether only rows "
-        "differ "
-        "that such a form changes; these in that form, asked again",
+        "differ that such a form changes; these in that form, asked again",
         "normalise in preprocess, once: unicodedata.normalize('NFC', text).casefold(), and ' "
         "'.join(text.split())",
         text_normalisation,

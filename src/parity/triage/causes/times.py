@@ -159,8 +159,8 @@ def _in_two_zones(case: Case, item: Pair) -> Explained | None:
         days = _days(item, kept, picked, case)
         if days is not None:
             return Explained(
-                f"{item.place} is the day of {column!r} in {days[0]} on the expected side and in "
-                f"{days[1]} on the obtained side, on all {len(kept)} rows",
+                f"{item.place} is the day of {column!r} in {days[0]} on the expected side and in {days[1]} "
+                f"on the obtained side, on all {len(kept)} rows",
                 f"one side takes the day in {days[0]}, the other in {days[1]}",
             )
     return None

@@ -150,8 +150,7 @@ def _saturated(item: Pair, one: Doubles, other: Doubles, rows: int) -> Explained
         if far.mean() > 0.9 and at_end.mean() < 0.9:
             return Explained(
                 f"{count} elements of {item.place} differ on {rows} rows, and on the {name} side every one "
-                "of "
-                f"them is at the end of the range, {low:g} or {high:g}; all others are equal",
+                f"of them is at the end of the range, {low:g} or {high:g}; all others are equal",
                 f"values beyond the range are clipped on the {name} side and wrap round on the other",
             )
     return None

@@ -1,0 +1,260 @@
+"""What a handler could remember from one batch to the next: looked at, put back, emptied, made to forget."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import sys
+import types
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+
+from parity.handler import Handler
+
+_PLAIN: Final = (int, float, complex, str, bytes, type(None), list, dict, set, tuple, np.ndarray, np.generic)
+_CONTAINERS: Final = (list, dict, set)
+
+
+class _Unknown:
+    """Stands for a value that cannot be remembered."""
+
+
+_UNKNOWN: Final = _Unknown()
+
+
+class Memory:
+    """What a handler holds: its own attributes, its classes', its modules', defaults, caches and weights.
+
+    Args:
+        handler: a handler that was just initialized; what it holds now is remembered.
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._owners: dict[str, Mapping[str, Any]] = {"self": vars(handler), **_owners(type(handler))}
+        self._before = {
+            (owner, name): kept
+            for owner, names in self._owners.items()
+            for name, value in list(names.items())
+            if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
+        }
+        self._functions = list(_functions(type(handler)))
+        self._defaults = [
+            (function, copy.deepcopy(function.__defaults__))
+            for function in self._functions
+            if any(isinstance(item, _CONTAINERS) for item in function.__defaults__ or ())
+        ]
+        torch = cast("Any", sys.modules.get("torch"))
+        self._modules = [] if torch is None else modules_of(handler, torch)
+        self._weights = [
+            {name: value.detach().clone() for name, value in module.state_dict().items()}
+            for module in self._modules
+        ]
+
+    def changed(self) -> list[str]:
+        """What is not as it was, by name, such as "self.seen"."""
+        found = [
+            f"{owner}.{name}"
+            for (owner, name), value in self._before.items()
+            if not _same(self._owners[owner].get(name, _UNKNOWN), value)
+        ]
+        found += [f"self.{name}" for name in self._new()]
+        found += [
+            f"a default argument of {function.__qualname__}"
+            for function, defaults in self._defaults
+            if not _same(function.__defaults__, defaults)
+        ]
+        for module, weights in zip(self._modules, self._weights, strict=True):
+            now = module.state_dict()
+            found += [
+                f"{name} of the model" for name, value in weights.items() if not _same(now[name], value)
+            ]
+        return found
+
+    def changed_arrays(self) -> list[str]:
+        """The arrays among what changed on the handler itself, by name."""
+        own = vars(self._handler)
+        return [
+            name
+            for name in self.changed()
+            if name.startswith("self.") and isinstance(own.get(name.removeprefix("self.")), np.ndarray)
+        ]
+
+    def restore(self) -> None:
+        """Bring back what was remembered."""
+        for name in self._new():
+            del vars(self._handler)[name]
+        for (owner, name), value in self._before.items():
+            if owner == "self":
+                vars(self._handler)[name] = _copied(value)
+            elif not _same(self._owners[owner].get(name), value):
+                self._put(owner, name, value)
+        for function, defaults in self._defaults:
+            function.__defaults__ = copy.deepcopy(defaults)
+        for names in self._owners.values():
+            for value in list(names.values()):
+                if callable(value) and hasattr(value, "cache_clear"):
+                    cast("Any", value).cache_clear()
+        for module, weights in zip(self._modules, self._weights, strict=True):
+            module.load_state_dict(weights)
+
+    def _new(self) -> list[str]:
+        own = vars(self._handler)
+        return [name for name in own if ("self", name) not in self._before and _is_plain(own[name])]
+
+    def _put(self, owner: str, name: str, value: Any) -> None:
+        """Containers are filled again in place, since others may hold them; other values are set anew."""
+        names = self._owners[owner]
+        now, fresh = names.get(name), _copied(value)
+        if isinstance(now, _CONTAINERS) and type(now) is type(fresh):
+            _refill(now, fresh)
+        elif isinstance(names, dict):
+            names[name] = fresh
+        else:
+            for cls in type(self._handler).__mro__:
+                if vars(cls) is names or cls.__qualname__ == owner:
+                    setattr(cls, name, fresh)
+
+
+def emptied_containers(cls: type[Handler]) -> Iterator[tuple[str, contextlib.AbstractContextManager[None]]]:
+    """What outlives a handler of this class and holds something: names, and contexts in which it is empty.
+
+    Default arguments, and lists, dicts and sets of its classes and modules.
+    """
+    for function in _functions(cls):
+        for value in function.__defaults__ or ():
+            if isinstance(value, _CONTAINERS) and value:
+                yield f"the default argument of {function.__qualname__}", _empty(value)
+    for owner, names in _owners(cls).items():
+        for name, value in list(names.items()):
+            if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
+                yield f"{owner}.{name}", _empty(value)
+            elif callable(value) and hasattr(value, "cache_clear"):
+                cast("Any", value).cache_clear()
+
+
+def forgetful_dicts(handler: Handler) -> list[str]:
+    """Put dicts that hold nothing yet into ones that forget at once; their names."""
+    own = vars(handler)
+    names = [name for name, value in own.items() if isinstance(value, dict) and not value]
+    for name in names:
+        own[name] = _Forgetful()
+    return [f"self.{name}" for name in names]
+
+
+class _Forgetful(dict[Any, Any]):
+    """A dict that gives what was just put in, and otherwise says that it holds nothing."""
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        del key
+        return default
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        self[key] = default
+        return default
+
+
+def modules_of(handler: Handler, torch: Any) -> list[Any]:
+    """The torch modules that a handler holds, in lists and dicts too."""
+    found: list[Any] = []
+
+    def look(value: object, depth: int) -> None:
+        if isinstance(value, torch.nn.Module):
+            found.append(value)
+        elif depth and isinstance(value, dict):
+            for item in list(cast("dict[object, object]", value).values()):
+                look(item, depth - 1)
+        elif depth and isinstance(value, list | tuple):
+            for item in cast("list[object]", value):
+                look(item, depth - 1)
+
+    for names in ({**vars(handler)}, *({**vars(cls)} for cls in _own_classes(type(handler)))):
+        for value in names.values():
+            look(value, 2)
+    return found
+
+
+@contextlib.contextmanager
+def _empty(container: Any) -> Generator[None]:
+    kept = copy.copy(container)
+    container.clear()
+    try:
+        yield
+    finally:
+        _refill(container, kept)
+
+
+def _refill(container: Any, values: Any) -> None:
+    container.clear()
+    if isinstance(container, list):
+        cast("list[Any]", container).extend(values)
+    else:
+        container.update(values)
+
+
+def _own_classes(cls: type[Handler]) -> list[type]:
+    """The classes of a handler that are the user's."""
+    return [
+        each
+        for each in cls.__mro__
+        if each is not object and not issubclass(Handler, each) and not each.__module__.startswith("parity.")
+    ]
+
+
+def _owners(cls: type[Handler]) -> dict[str, Mapping[str, Any]]:
+    """The names of the user's classes and of the modules that these are in."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for each in _own_classes(cls):
+        found[each.__qualname__] = vars(each)
+        module = sys.modules.get(each.__module__)
+        if module is not None:
+            found[each.__module__] = vars(module)
+    return found
+
+
+def _functions(cls: type[Handler]) -> Iterator[types.FunctionType]:
+    for names in _owners(cls).values():
+        for value in list(names.values()):
+            function = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
+            if isinstance(function, types.FunctionType):
+                yield function
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, _PLAIN) or type(value).__module__ == "collections"
+
+
+def _copied(value: Any) -> Any:
+    if not _is_plain(value):
+        return _UNKNOWN
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - a value that refuses to be copied is not remembered
+        return _UNKNOWN
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return (
+            isinstance(one, np.ndarray)
+            and isinstance(other, np.ndarray)
+            and one.dtype == other.dtype
+            and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        )
+    if isinstance(one, dict) and isinstance(other, dict):
+        ours, theirs = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+        return list(ours) == list(theirs) and all(_same(ours[key], theirs[key]) for key in ours)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        firsts, seconds = cast("list[Any]", one), cast("list[Any]", other)
+        return len(firsts) == len(seconds) and all(map(_same, firsts, seconds))
+    try:
+        found: Any = one == other
+        return bool(found.all() if hasattr(found, "all") else found)
+    except Exception:  # noqa: BLE001 - what cannot be compared is taken to have changed
+        return False
