@@ -123,3 +123,10 @@ def test_numpys_own_matrix_products_are_reported_whatever_they_do_here() -> None
     for item in found.findings:
         assert item.verdict in ("holds", "position", "neighbours")
         assert item.holds == (item.rows_differing == 0)
+
+
+@pytest.mark.slow
+def test_harm_that_only_one_kind_of_neighbour_does_is_found() -> None:
+    item = finding(probed("nan_guard", (8,)), 8)
+    assert (item.verdict, [*item.tests]) == ("neighbours", ["neighbour nan"])
+    assert "hostile neighbours" in item.sentence()

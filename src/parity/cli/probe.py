@@ -19,6 +19,7 @@ from parity.codec import arrow
 from parity.errors import ConfigError, GoldenError
 from parity.exact import BucketFinding, Certificate, Probe
 from parity.exact.conditions import conditions_of
+from parity.exact.places import shown_path
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
@@ -132,7 +133,7 @@ def _keep(loaded: LoadedHandler, profile: Profile, found: Probe) -> Path | None:
     stale = exact.certificate_file(place, conditions_of(loaded, profile, place).id)
     if stale.is_file():
         stale.unlink()
-        options.say(f"removed {stale}: what it promised does not hold")
+        options.say(f"removed {shown_path(stale)}: what it promised does not hold")
     return None
 
 
@@ -159,7 +160,9 @@ def _lines(loaded: LoadedHandler, found: Probe, path: Path | None) -> Iterator[s
     yield from _refusal(found)
     if found.promised:
         yield f"exact mode takes the buckets {_numbers(found.promised)}"
-        yield f"wrote {path}" if path is not None else "not written; --write writes the certificate"
+        yield (
+            f"wrote {shown_path(path)}" if path is not None else "not written; --write writes the certificate"
+        )
         if path is not None and not profile.exact:
             yield f"next: exact = true in [profiles.{profile.name}] of handler.toml, or --set exact=true"
 

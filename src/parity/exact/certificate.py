@@ -21,6 +21,7 @@ from parity.durable import write_json
 from parity.errors import CertificateError, ConfigError
 from parity.exact.conditions import Conditions
 from parity.exact.finding import BucketFinding
+from parity.exact.places import shown_path
 
 FORMAT: Final = "parity-certificate/1"
 
@@ -127,20 +128,22 @@ def read_certificate(path: Path) -> Certificate:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as exc:
-        raise CertificateError(f"{path}: not a certificate: {exc}") from exc
+        raise CertificateError(f"{shown_path(path)}: not a certificate: {exc}") from exc
     if not isinstance(found, dict):
-        raise CertificateError(f"{path}: not a certificate: it holds no JSON object")
+        raise CertificateError(f"{shown_path(path)}: not a certificate: it holds no JSON object")
     content = cast("dict[str, Any]", found)
     if content.get("format") != FORMAT:
         raise CertificateError(
-            f"{path}: its format is {content.get('format')!r}, and this parity reads {FORMAT!r}"
+            f"{shown_path(path)}: its format is {content.get('format')!r}, and this parity reads {FORMAT!r}"
         )
     if content.pop("sha256", None) != _content_digest(content):
-        raise CertificateError(f"{path}: it is damaged, or was changed by hand: its digest is not its own")
+        raise CertificateError(
+            f"{shown_path(path)}: it is damaged, or was changed by hand: its digest is not its own"
+        )
     try:
         return _certificate(content)
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as exc:
-        raise CertificateError(f"{path}: not a certificate: {type(exc).__name__}: {exc}") from exc
+        raise CertificateError(f"{shown_path(path)}: not a certificate: {type(exc).__name__}: {exc}") from exc
 
 
 def table_digest(table: pa.Table) -> str:

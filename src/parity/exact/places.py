@@ -45,3 +45,8 @@ def other_certificates(place: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.glob(f"*{SUFFIX}") if not path.name.startswith("."))
+
+
+def shown_path(path: Path) -> str:
+    """A path for people: from the working folder on, where it lies in there."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -17,7 +17,7 @@ from parity.errors import CertificateError, ConfigError, SchemaError
 from parity.exact.certificate import Certificate, read_certificate
 from parity.exact.conditions import Conditions, conditions_of
 from parity.exact.finding import DEFAULT_BUCKETS
-from parity.exact.places import certificate_file, certificate_place, other_certificates
+from parity.exact.places import certificate_file, certificate_place, other_certificates, shown_path
 from parity.exact.sheet import run_sheet
 from parity.handler import LoadedHandler
 from parity.profile import Profile
@@ -56,7 +56,7 @@ def find_certificate(loaded: LoadedHandler, profile: Profile) -> Certificate:
         raise _refused(loaded, profile, str(exc)) from exc
     differences = certificate.conditions.differences(now)
     if differences:
-        what = f"certificate {path}, of {certificate.created}, is stale: {_listed(differences)}"
+        what = f"certificate {shown_path(path)}, of {certificate.created}, is stale: {_listed(differences)}"
         raise _refused(loaded, profile, what)
     return certificate
 
@@ -133,11 +133,11 @@ def _why_none(place: Path, now: Conditions) -> str:
         if nearest is None or len(differences) < nearest[0]:
             nearest = (len(differences), path, other, differences)
     if nearest is None:
-        return f"there is no certificate in {place}"
+        return f"there is no certificate in {shown_path(place)}"
     _, path, certificate, differences = nearest
     return (
-        f"there is no certificate of this machine, installation and settings in {place}; the nearest, "
-        f"{path.name} of {certificate.created}, differs: {_listed(differences)}"
+        f"there is no certificate of this machine, installation and settings in {shown_path(place)}; the "
+        f"nearest, {path.name} of {certificate.created}, differs: {_listed(differences)}"
     )
 
 
