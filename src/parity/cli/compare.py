@@ -1,64 +1,90 @@
-"""`parity compare`: two Parquet tables of answers."""
+"""`parity compare`: two Parquet datasets of answers."""
 
 from __future__ import annotations
 
 import json
-import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated
 
 import typer
 
 from parity.cli import options
-from parity.cli.row_files import read_table
-from parity.compare import Tolerances, compare
-from parity.errors import ConfigError, DivergenceError, NothingComparedError, did_you_mean
+from parity.compare import (
+    Ignore,
+    Suggestion,
+    Tolerances,
+    compare_datasets,
+    read_tolerances,
+    suggest_tolerance,
+)
+from parity.errors import ConfigError, DivergenceError, NothingComparedError
 from parity.report import terminal
 
 _EXIT_CODES = {"divergent": DivergenceError.exit_code, "nothing": NothingComparedError.exit_code}
-_TABLES = ("tolerance", "dtype", "pair")
+_DATASET = "A Parquet file, a folder of them or a quoted glob."
 
 
 def compare_files(
-    expected: Annotated[Path, typer.Argument(help="A Parquet file, or a folder of them.")],
-    obtained: Annotated[Path, typer.Argument(help="The one to compare with it.")],
+    expected: Annotated[str, typer.Argument(help=_DATASET)],
+    obtained: Annotated[str, typer.Argument(help="The one to compare with it.")],
     key: Annotated[
-        str | None, typer.Option(help="Column that pairs the rows; by default their order.")
+        list[str] | None, typer.Option(help="Column that pairs the rows, by default their order; repeatable.")
     ] = None,
     tolerance: Annotated[
-        Path | None, typer.Option(help="TOML file with [tolerance.<column>] and [dtype.<float>] tables.")
+        Path | None,
+        typer.Option(help="TOML file with [tolerance.<column>], [dtype.<float>], [default], [pair.<a|b>]."),
+    ] = None,
+    pair: Annotated[
+        str | None,
+        typer.Option(help='Profiles of the two, as "cpu:float32|cuda:float16", for [pair] rules.'),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", help="Compare only this column; repeatable.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", help="Do not compare this column's values; repeatable.")
+    ] = None,
+    suggest: Annotated[
+        bool, typer.Option(help="Print the tightest tolerance that covers what differs, as TOML.")
+    ] = False,
+    temporary: Annotated[
+        Path | None, typer.Option(help="Folder for temporary files, which rows in another order may need.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare two tables of answers column by column; floats may differ by the default tolerance.
+    """Compare two datasets of answers column by column; floats may differ by the default tolerance.
+
+    The datasets may be larger than memory. With --suggest, standard output is the tolerance file alone.
 
     Exit codes: 0 they agree; 1 they differ; 2 usage or unreadable input; 5 nothing was compared.
     """
-    rules = Tolerances() if tolerance is None else _tolerances(tolerance)
-    found = compare(read_table(expected), read_table(obtained), rules, key=key)
+    rules = _rules(tolerance, pair, ignore or ())
+    found = compare_datasets(
+        expected, obtained, rules, key=key or None, columns=columns or None, temporary=temporary
+    )
+    title = f"{expected} and {obtained}"
+    suggestion = suggest_tolerance(found) if suggest and found.rows else Suggestion(())
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        data = {**found.to_dict(), **({"suggestion": suggestion.to_dict()} if suggest else {})}
+        typer.echo(json.dumps(data, ensure_ascii=False))
+    elif suggest:
+        typer.echo(terminal.render_comparison(found, title), nl=False, err=True)
+        typer.echo(suggestion.to_toml(), nl=False)
     else:
-        title = f"{expected} and {obtained}"
         typer.echo(terminal.render_comparison(found, title, colour=options.colour()), nl=False)
     raise typer.Exit(_EXIT_CODES.get(found.verdict, 0))
 
 
-def _tolerances(path: Path) -> Tolerances:
-    try:
-        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise ConfigError(f"--tolerance {path}: {exc}") from exc
-    known = (*_TABLES, *_OTHERS)
-    for name, table in data.items():
-        if name not in known:
-            raise ConfigError(f"--tolerance {path}: {name!r} is not known; {did_you_mean(name, _TABLES)}")
-        if name in _TABLES and not isinstance(table, dict):
-            raise ConfigError(f"--tolerance {path}: {name} is no table; write [{name}.<name>]")
-    return Tolerances.from_mapping(
-        data.get("tolerance", {}), dtypes=data.get("dtype", {}), pairs=data.get("pair", {})
-    )
-
-
-_OTHERS = ("name", "version", "description", "handler", "profiles", "online", "batch", "config")
-"""What else a handler.toml holds: it can be given as it is."""
+def _rules(path: Path | None, pair: str | None, ignore: Sequence[str]) -> Tolerances:
+    rules = Tolerances() if path is None else read_tolerances(path)
+    if pair is not None:
+        if pair.count("|") != 1:
+            raise ConfigError(
+                f'--pair {pair!r} does not name two profiles; give such as "cpu:float32|cuda:float16"'
+            )
+        rules = rules.for_pair(*pair.split("|"))
+    unread = Ignore(reason="--ignore on the command line")
+    return replace(rules, columns=MappingProxyType({**rules.columns, **dict.fromkeys(ignore, unread)}))

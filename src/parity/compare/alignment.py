@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,99 +13,232 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from parity.compare.comparison import Finding, FindingKind
-from parity.compare.dtypes import plain_type
+from parity.compare.dtypes import is_list, plain_type
 from parity.compare.values import one_array, shown_value
 from parity.errors import ConfigError, did_you_mean
 
 Positions = npt.NDArray[np.int64]
 
+NAMED = 5
+"""How many keys a finding names."""
+
 
 @dataclass(frozen=True)
-class Alignment:
-    """The paired rows as positions in both tables (None: all, in order), and what could not be paired."""
+class Pairing:
+    """Two lists of keys against each other, as positions in both.
 
-    expected: Positions | None
-    obtained: Positions | None
-    findings: tuple[Finding, ...]
-
-
-def align(expected: pa.Table, obtained: pa.Table, key: str | None) -> Alignment:
-    """Pair the rows of two tables.
-
-    Without a key rows pair by position. With one, rows pair by the key's value; missing, extra and
-    duplicate keys are failing findings, another order is a note, and of duplicates the first is compared.
-    Raises ConfigError when the key is not in the expected table, or is of a type that cannot identify rows.
+    `expected` and `obtained` are the pairs, ascending in the former; of a repeated key its first rows. Then
+    come those without counterpart, and of each side the first position of every repeated key and how often
+    it is there.
     """
-    if key is None:
-        return _by_position(expected.num_rows, obtained.num_rows)
-    if key not in expected.column_names:
-        raise ConfigError(
-            f"key column {key!r} is not in the expected table; {did_you_mean(key, expected.column_names)}"
-        )
-    if key not in obtained.column_names:
-        return Alignment(np.empty(0, np.int64), np.empty(0, np.int64), ())
-    return _by_key(expected.column(key), obtained.column(key), key)
+
+    expected: Positions
+    obtained: Positions
+    missing: Positions
+    extra: Positions
+    repeated: tuple[tuple[Positions, Positions], tuple[Positions, Positions]]
 
 
-def _by_position(ours: int, theirs: int) -> Alignment:
-    if ours == theirs:
-        return Alignment(None, None, ())
-    shared = np.arange(min(ours, theirs), dtype=np.int64)
-    message = f"{ours} rows expected, {theirs} obtained; the first {len(shared)} are compared in order"
-    return Alignment(shared, shared, (Finding("row_count", message, "", str(ours), str(theirs)),))
+def check_key(key: Sequence[str], expected: pa.Schema, obtained: pa.Schema) -> None:
+    """Raise ConfigError when a key column is not there, or is of a type that cannot identify rows."""
+    for name in key:
+        for side, schema in (("expected", expected), ("obtained", obtained)):
+            if name not in schema.names:
+                hint = did_you_mean(name, schema.names)
+                raise ConfigError(f"key column {name!r} is not in the {side} table; {hint}")
+        kinds = [plain_type(schema.field(name).type) for schema in (expected, obtained)]
+        for kind in kinds:
+            if pat.is_struct(kind) or is_list(kind) or pat.is_map(kind) or pat.is_floating(kind):
+                raise ConfigError(
+                    f"key column {name!r} is {kind}; a key is an integer, a string or another exact value"
+                )
+        if kinds[0] != kinds[1] and not _convertible(*kinds):
+            raise ConfigError(
+                f"key column {name!r} is {kinds[0]} in expected and {kinds[1]} in obtained, which cannot be "
+                "told equal; write both with one type"
+            )
+    twice = sorted({name for name in key if list(key).count(name) > 1})
+    if twice:
+        raise ConfigError(f"key column {twice[0]!r} is given twice; name each once")
 
 
-def _by_key(ours: pa.ChunkedArray[Any], theirs: pa.ChunkedArray[Any], key: str) -> Alignment:
-    kind = plain_type(ours.type)
-    if pat.is_nested(kind) or pat.is_floating(kind):
-        raise ConfigError(
-            f"key column {key!r} is {ours.type}; a key is an integer, a string or another exact value"
-        )
-    try:
-        one, other = ours.cast(kind), theirs.cast(kind)
-    except pa.ArrowException:
-        return Alignment(np.empty(0, np.int64), np.empty(0, np.int64), ())
-    codes = _codes(one, other)
-    our_codes, their_codes = codes[: len(ours)], codes[len(ours) :]
-    our_keys, our_first = np.unique(our_codes, return_index=True)
-    their_keys, their_first = np.unique(their_codes, return_index=True)
-    shared, at_ours, at_theirs = np.intersect1d(our_keys, their_keys, assume_unique=True, return_indices=True)
-    rows, matched = our_first[at_ours], their_first[at_theirs]
-    order = np.argsort(rows, kind="stable")
-    rows, matched = rows[order].astype(np.int64), matched[order].astype(np.int64)
-    findings = [
-        _keys("missing_rows", "missing from obtained", key, one, our_first[~np.isin(our_keys, shared)]),
-        _keys("extra_rows", "in obtained only", key, other, their_first[~np.isin(their_keys, shared)]),
-        _keys("duplicate_keys", "repeated in expected", key, one, _repeats(our_codes, our_first)),
-        _keys("duplicate_keys", "repeated in obtained", key, other, _repeats(their_codes, their_first)),
-    ]
-    if (np.diff(matched) < 0).any():
-        message = f"rows come in another order; paired by key {key!r}"
-        findings.append(Finding("row_order", message, key, fails=False))
-    return Alignment(rows, matched, tuple(finding for finding in findings if finding is not None))
+def key_values(table: pa.Table, key: Sequence[str], kinds: Sequence[pa.DataType]) -> list[pa.Array[Any]]:
+    """The key columns of a table, each as one array of its type in `kinds`.
+
+    Raises:
+        ConfigError: a key cannot be converted.
+    """
+    found: list[pa.Array[Any]] = []
+    for name, kind in zip(key, kinds, strict=True):
+        values = one_array(table.column(name))
+        try:
+            found.append(values if values.type == kind else values.cast(kind))
+        except pa.ArrowException as exc:
+            raise ConfigError(
+                f"key column {name!r}: {values.type} does not convert to {kind} of the expected table: {exc}"
+            ) from exc
+    return found
 
 
-def _codes(one: pa.ChunkedArray[Any], other: pa.ChunkedArray[Any]) -> Positions:
-    both = pa.chunked_array([*one.chunks, *other.chunks], one.type)
+def key_types(key: Sequence[str], expected: pa.Schema, obtained: pa.Schema) -> list[pa.DataType]:
+    """The type in which the two sides' key columns are told equal: the wider of integers and of strings."""
+    found: list[pa.DataType] = []
+    for name in key:
+        one, other = (plain_type(schema.field(name).type) for schema in (expected, obtained))
+        if one != other and pat.is_integer(one) and pat.is_integer(other):
+            signed = pat.is_signed_integer(one) or pat.is_signed_integer(other)
+            one = pa.int64() if signed else pa.uint64()
+        elif one != other and not pat.is_timestamp(one):
+            one = pa.large_binary() if pat.is_binary(one) or pat.is_large_binary(one) else pa.large_string()
+        found.append(one)
+    return found
+
+
+def pair_keys(ours: Sequence[pa.Array[Any]], theirs: Sequence[pa.Array[Any]]) -> Pairing:
+    """Pair rows whose values in all key columns are equal; null equals null."""
+    count = len(ours[0])
+    codes, kinds = _codes(ours, theirs)
+    sides = codes[:count], codes[count:]
+    firsts = [_firsts(side, kinds) for side in sides]
+    here, there = (first >= 0 for first in firsts)
+    expected, obtained = firsts[0][here & there], firsts[1][here & there]
+    order = np.argsort(expected, kind="stable")
+    return Pairing(
+        expected[order],
+        obtained[order],
+        np.sort(firsts[0][here & ~there]),
+        np.sort(firsts[1][~here & there]),
+        (_repeats(sides[0], firsts[0], kinds), _repeats(sides[1], firsts[1], kinds)),
+    )
+
+
+class KeyFindings:
+    """How many keys have no counterpart or are there twice, and the first few of them."""
+
+    def __init__(self, key: Sequence[str]) -> None:
+        self._key = tuple(key)
+        self._counts = [0, 0, 0, 0]
+        self._keys = [0, 0, 0, 0]
+        self._named: list[list[tuple[int, str]]] = [[], [], [], []]
+        self.reordered = False
+
+    def add(
+        self,
+        pairing: Pairing,
+        ours: Sequence[pa.Array[Any]],
+        theirs: Sequence[pa.Array[Any]],
+        rows: tuple[Positions, Positions],
+    ) -> None:
+        """Take in a pairing of some keys; `rows` are the row numbers of both sides."""
+        self._name(0, ours, pairing.missing, rows[0])
+        self._name(1, theirs, pairing.extra, rows[1])
+        for side, (values, numbers) in enumerate(zip((ours, theirs), rows, strict=True)):
+            first, times = pairing.repeated[side]
+            self._name(2 + side, values, first, numbers, times)
+        matched = rows[1][pairing.obtained]
+        self.reordered = self.reordered or bool((matched[1:] < matched[:-1]).any())
+
+    @property
+    def unpaired(self) -> bool:
+        """Whether any row has no counterpart, or is a repetition."""
+        return any(self._counts)
+
+    def findings(self) -> list[Finding]:
+        """Failing findings for missing, extra and repeated keys, and a note on another order."""
+        kinds: list[tuple[FindingKind, str]] = [
+            ("missing_rows", "missing from obtained"),
+            ("extra_rows", "in obtained only"),
+            ("duplicate_keys", "repeated in expected"),
+            ("duplicate_keys", "repeated in obtained"),
+        ]
+        name = ", ".join(self._key)
+        found: list[Finding] = []
+        for place, (kind, what) in enumerate(kinds):
+            count, named = self._counts[place], self._named[place]
+            if count:
+                others = self._keys[place] - len(named)
+                keys = ", ".join(text for _, text in named)
+                more = f" and {others} more" if others else ""
+                rows = f"{count} row{'s' if count > 1 else ''}"
+                found.append(Finding(kind, f"{rows} {what}: {name} {keys}{more}", name))
+        if self.reordered:
+            message = f"rows come in another order; paired by key {name!r}"
+            found.append(Finding("row_order", message, name, fails=False))
+        return found
+
+    def _name(
+        self,
+        place: int,
+        values: Sequence[pa.Array[Any]],
+        at: Positions,
+        rows: Positions,
+        times: Positions | None = None,
+    ) -> None:
+        self._counts[place] += len(at) if times is None else int(times.sum()) - len(times)
+        self._keys[place] += len(at)
+        named = self._named[place]
+        first = np.argsort(rows[at], kind="stable")[:NAMED]
+        for index in first.tolist():
+            position = int(at[index])
+            often = "" if times is None else f" ({int(times[index])} times)"
+            named.append((int(rows[position]), _shown(values, position) + often))
+        named.sort()
+        del named[NAMED:]
+
+
+def _shown(values: Sequence[pa.Array[Any]], position: int) -> str:
+    cells = [repr(shown_value(column, position)) for column in values]
+    return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
+
+
+def _convertible(one: pa.DataType, other: pa.DataType) -> bool:
+    def group(kind: pa.DataType) -> str:
+        if pat.is_integer(kind):
+            return "integer"
+        if pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind):
+            return "string"
+        if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
+            return "binary"
+        return "timestamp" if pat.is_timestamp(kind) else str(kind)
+
+    return group(one) == group(other)
+
+
+def _codes(ours: Sequence[pa.Array[Any]], theirs: Sequence[pa.Array[Any]]) -> tuple[Positions, int]:
+    """A number for each row of both sides, equal where all values are, and how many numbers there are."""
+    codes, kinds = _numbered(ours[0], theirs[0])
+    for one, other in zip(ours[1:], theirs[1:], strict=True):
+        more, count = _numbered(one, other)
+        found, codes = np.unique(codes * count + more, return_inverse=True)
+        kinds = len(found)
+    return codes, kinds
+
+
+def _numbered(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[Positions, int]:
+    both = pa.chunked_array([one, other], one.type)
     if not len(both):
-        return np.empty(0, np.int64)
+        return np.empty(0, np.int64), 0
+    if pat.is_integer(one.type) and not both.null_count:
+        values = both.to_numpy()
+        order = np.argsort(values, kind="stable")
+        steps = np.cumsum(np.diff(values[order], prepend=values[order[0]]) != 0)
+        codes = np.empty(len(values), np.int64)
+        codes[order] = steps
+        return codes, int(steps[-1]) + 1
     coded = cast("Any", pc.dictionary_encode(both, null_encoding="encode")).combine_chunks()
-    return np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
+    if isinstance(coded, pa.ChunkedArray):
+        coded = cast("Any", one_array(cast("Any", coded)))
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(coded.dictionary)
 
 
-def _repeats(codes: Positions, first: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    again = np.ones(len(codes), np.bool_)
-    again[first] = False
-    return np.flatnonzero(again)
+def _firsts(codes: Positions, kinds: int) -> Positions:
+    """The first position of each number, -1 where it does not occur."""
+    first = np.full(kinds, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
 
 
-def _keys(
-    kind: FindingKind, what: str, key: str, values: pa.ChunkedArray[Any], rows: npt.NDArray[np.intp]
-) -> Finding | None:
-    if not len(rows):
-        return None
-    some = one_array(cast("Any", values).take(np.sort(rows)[:5]))
-    names = ", ".join(repr(shown_value(some, index)) for index in range(len(some)))
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-    count = f"{len(rows)} row{'s' if len(rows) > 1 else ''}"
-    return Finding(kind, f"{count} {what}: {key} {names}{more}", key)
+def _repeats(codes: Positions, first: Positions, kinds: int) -> tuple[Positions, Positions]:
+    times = np.bincount(codes, minlength=kinds)
+    often = np.flatnonzero(times > 1)
+    return first[often], times[often]

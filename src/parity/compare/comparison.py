@@ -38,9 +38,13 @@ FindingKind = Literal[
     "duplicate_keys",
     "row_order",
     "error_text",
+    "left_out",
 ]
 
 Rows = npt.NDArray[np.int64]
+
+MAX_ROWS = 100_000
+"""How many row numbers a comparison of files keeps of each column; counts are always those of all rows."""
 
 
 def _no_rows() -> Rows:
@@ -83,7 +87,8 @@ class Distances:
     `ulp` counts units in the last place of the narrower of the two dtypes at the element's scale, and `rel`
     divides by that scale; see `Close`. `histogram` holds (k, count) for distances in [2**k, 2**(k+1)) ulp;
     elements that differ by nothing are not in it. `needed_ulp` is the smallest whole `ulp` that would pass,
-    None when none would, as when a value is null, NaN or infinite on one side only.
+    None when none would, as when a value is null, NaN or infinite on one side only. `exact` is False where so
+    many elements differ that quantiles are those of buckets, each at most 1/128 too small.
     """
 
     elements: int
@@ -93,6 +98,7 @@ class Distances:
     ulp: Spread
     needed_ulp: int | None
     histogram: tuple[tuple[int, int], ...]
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,10 @@ class WorstRow:
 class ColumnComparison:
     """The verdict on one column: rows bit-identical, rows within the rule, and the rest.
 
+    `float_dtypes` are those its floats are measured in, at any depth.
     `failing` rows are outside the rule; `allowed` of them the rule's row budget forgives. `comparable` is
-    False when the types are too different for the values to be compared, and then every row fails.
+    False when the types are too different for the values to be compared, and then every row fails. The row
+    numbers of failing and of differing rows are ascending; a comparison of files keeps the first `MAX_ROWS`.
     """
 
     name: str
@@ -139,6 +147,7 @@ class ColumnComparison:
     negative_zeros: int = 0
     nan_payloads: int = 0
     ties: int = 0
+    float_dtypes: tuple[str, ...] = ()
     distances: Distances | None = None
     worst: tuple[WorstRow, ...] = ()
     failing_rows: Rows = field(default_factory=_no_rows, repr=False, compare=False)
@@ -165,8 +174,9 @@ class ColumnComparison:
 class Comparison:
     """Everything that comparing two tables found; true when they agree and at least one row was compared.
 
-    `rows` is the number of row pairs compared. `failing_rows` are the rows where any column fails, whatever
-    the budgets; `differing_rows` those that are not bit-identical.
+    `rows` is the number of row pairs compared, `failing` of which fail in any column, whatever the budgets,
+    and `differing` are not bit-identical. `failing_rows` and `differing_rows` are their row numbers; a
+    comparison of files keeps the first `MAX_ROWS` of them.
     """
 
     expected_rows: int
@@ -178,6 +188,14 @@ class Comparison:
     errors_obtained: int = 0
     failing_rows: Rows = field(default_factory=_no_rows, repr=False, compare=False)
     differing_rows: Rows = field(default_factory=_no_rows, repr=False, compare=False)
+    failing: int = -1
+    differing: int = -1
+
+    def __post_init__(self) -> None:
+        if self.failing < 0:
+            object.__setattr__(self, "failing", len(self.failing_rows))
+        if self.differing < 0:
+            object.__setattr__(self, "differing", len(self.differing_rows))
 
     def __bool__(self) -> bool:
         return self.verdict in ("identical", "within")
@@ -201,12 +219,12 @@ class Comparison:
     @property
     def identical_rows(self) -> int:
         """Row pairs whose compared columns all have the same bits."""
-        return self.rows - len(self.differing_rows)
+        return self.rows - self.differing
 
     @property
     def within_rows(self) -> int:
         """Row pairs that every column's rule accepts."""
-        return self.rows - len(self.failing_rows)
+        return self.rows - self.failing
 
     @property
     def worst_ulp(self) -> float | None:
@@ -250,6 +268,7 @@ class Comparison:
             "obtained_rows": self.obtained_rows,
             "identical_rows": self.identical_rows,
             "within_rows": self.within_rows,
+            "failing": self.failing,
             "errors_expected": self.errors_expected,
             "errors_obtained": self.errors_obtained,
             "findings": [_plain(finding) for finding in self.findings],

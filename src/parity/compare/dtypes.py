@@ -93,6 +93,14 @@ def is_list(kind: pa.DataType) -> bool:
     return pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind) or _is_list_view(kind)
 
 
+def list_items(kind: pa.DataType) -> pa.DataType | None:
+    """The item type of a list or of a tensor with several free dimensions; None for other types."""
+    kind = plain_type(kind)
+    if pat.is_struct(kind) and [kind.field(i).name for i in range(kind.num_fields)] == ["data", "shape"]:
+        kind = plain_type(kind.field(0).type)
+    return plain_type(cast("Any", kind).value_type) if is_list(kind) else None
+
+
 def _is_list_view(kind: pa.DataType) -> bool:
     return pat.is_list_view(kind) or pat.is_large_list_view(kind)
 

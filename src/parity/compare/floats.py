@@ -7,16 +7,16 @@ about how good a sum is, since the terms that cancelled had the size of the colu
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from parity.compare.comparison import Distances, Spread
-from parity.compare.rules import Close, Rule
+from parity.compare.distances import RunningDistances
+from parity.compare.rules import Bits, Close, Rule
+from parity.compare.sketch import BLOCK, Median
 
 Floats = npt.NDArray[np.floating[Any]]
 Doubles = npt.NDArray[np.float64]
@@ -26,135 +26,207 @@ Mask = npt.NDArray[np.bool_]
 _PRECISION = {"float16": (11, -24), "bfloat16": (8, -133), "float32": (24, -149), "float64": (53, -1074)}
 """For each dtype the bits of its significand, and the exponent of its smallest positive number."""
 
+_EXPONENT = np.int64(0x7FF0000000000000)
+
 
 @dataclass(frozen=True)
 class FloatDifferences:
     """Where two float arrays differ in bits, and by how much.
 
-    `positions` index the compared arrays; the other arrays have one entry per position. `ulp` is 0 for
-    values that are equal (-0.0 and 0.0, two NaNs) and inf where a NaN or infinity stands on one side only.
+    `positions` index the compared arrays, None for all of them; the other arrays have one entry per position.
+    `ulp` is 0 for values that are equal (-0.0 and 0.0, two NaNs) and inf where a NaN or infinity stands on
+    one side only, which `odd` marks; None where nothing does. `fails` is None where everything passes.
     """
 
-    elements: int
-    positions: Positions
-    fails: Mask
-    severity: Doubles
-    abs: Doubles
-    rel: Doubles
+    positions: Positions | None
     ulp: Doubles
-    odd: Mask
-    negative_zeros: int
-    nan_payloads: int
+    fails: Mask | None
+    odd: Mask | None
+    severity: Doubles
+    weight: float
+    worst: float
+    """The largest severity times `weight`."""
 
 
 def narrower(one: str, other: str) -> str:
     """The float dtype of the two with fewer bits of significand."""
-    return min(one, other, key=lambda name: _PRECISION[name][0])
+    return min(one, other, key=significand_bits)
 
 
-def spacing(scale: Doubles, dtype: str) -> Doubles:
+def significand_bits(dtype: str) -> int:
+    """The bits of a float dtype's significand, the implied one included."""
+    return _PRECISION[dtype][0]
+
+
+def spacing(scale: npt.ArrayLike, dtype: str) -> Doubles:
     """The distance between neighbouring numbers of `dtype` at magnitude `scale`; always a power of two."""
     bits, smallest = _PRECISION[dtype]
     exponent = np.frexp(scale)[1].astype(np.int32) - bits
     return np.ldexp(1.0, np.maximum(exponent, smallest))
 
 
-def column_scale(expected: Floats) -> float:
-    """The median magnitude of the finite values; 0 when there are none."""
-    sizes = np.abs(expected[np.isfinite(expected)])
-    return float(np.median(sizes)) if len(sizes) else 0.0
+def column_scale(expected: npt.ArrayLike) -> float:
+    """The median magnitude of the finite values as `Median` tells it; 0 when there are none."""
+    median = Median(np.dtype(np.float64))
+    median.add(np.ascontiguousarray(np.asarray(expected).astype(np.float64)).reshape(-1))
+    return median.value or 0.0
 
 
 def float_differences(
     expected: Floats, obtained: Floats, dtype: str, rule: Rule, scale: float | None = None
 ) -> FloatDifferences:
+    """Compare two flat arrays of one length on their own; `scale` is the column scale where it is known.
+
+    `dtype` is the one to measure in.
+    """
+    one, other = (np.ascontiguousarray(side.astype(np.float64)) for side in (expected, obtained))
+
+    def known() -> float:
+        return column_scale(one) if scale is None else scale
+
+    found = measure(one, other, dtype, rule, known, RunningDistances())
+    none = np.empty(0)
+    return found or FloatDifferences(np.empty(0, np.int64), none, None, None, none, 1.0, 0.0)
+
+
+def measure(
+    expected: Floats,
+    obtained: Floats,
+    dtype: str,
+    rule: Rule,
+    scale: Callable[[], float],
+    distances: RunningDistances,
+) -> FloatDifferences | None:
     """Compare two arrays of one length and numpy dtype under `Close`, or for equality under any other rule.
 
     `dtype` is the one to measure in, narrower than the arrays' where bfloat16 is stored as float32. `scale`
-    is the column scale when the caller knows it from more rows than these.
+    gives the column scale, and is called only where something differs. The distances are added to
+    `distances`. None when all bits agree.
     """
     unsigned = np.dtype(f"u{expected.dtype.itemsize}")
-    positions = np.flatnonzero(expected.view(unsigned) != obtained.view(unsigned)).astype(np.int64)
-    one, other = expected[positions].astype(np.float64), obtained[positions].astype(np.float64)
-    equal = one == other
-    both_nan = np.isnan(one) & np.isnan(other)
-    odd = ~(np.isfinite(one) & np.isfinite(other)) & ~equal & ~both_nan
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        distance = np.abs(one - other)
-        distance[equal | both_nan] = 0.0
-        distance[odd] = np.inf
-        sizes = np.where(np.isfinite(one), np.abs(one), 0.0)
-        if len(positions) and not (isinstance(rule, Close) and rule.scale == "element"):
-            np.maximum(sizes, column_scale(expected) if scale is None else scale, out=sizes)
-        ulp = distance / spacing(sizes, dtype)
-        rel = np.where(distance == 0, 0.0, distance / sizes)
-        limit = _limit(rule, sizes, dtype)
-        fails = (distance > limit) | odd
-        severity = np.where(distance == 0, 0.0, np.where(limit > 0, distance / limit, ulp))
-        severity[np.isinf(distance)] = np.inf
+    differs = expected.view(unsigned) != obtained.view(unsigned)
+    count = int(np.count_nonzero(differs))
+    if not count:
+        distances.add_equal(len(expected))
+        return None
+    distances.add_equal(len(expected) - count)
+    positions = None
+    if count < len(expected):
+        positions = np.flatnonzero(differs)
+        expected, obtained = expected[positions], obtained[positions]
+    measure = _Measure(dtype, rule, 0.0 if _of_element(rule) else scale(), distances)
+    ulp = np.empty(count)
+    severity = ulp if measure.weight else np.empty(count)
+    fails, odd = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    for start in range(0, count, BLOCK):
+        part = slice(start, start + BLOCK)
+        measure.block(expected[part], obtained[part], ulp[part], severity[part], fails[part], odd[part])
+    worst = measure.largest * measure.weight if measure.weight else float(severity.max())
     return FloatDifferences(
-        elements=len(expected),
         positions=positions,
-        fails=fails,
-        severity=severity,
-        abs=distance,
-        rel=rel,
         ulp=ulp,
-        odd=odd,
-        negative_zeros=int(np.count_nonzero(equal)),
-        nan_payloads=int(np.count_nonzero(both_nan)),
+        fails=fails if measure.any_fails else None,
+        odd=odd if measure.any_odd else None,
+        severity=severity,
+        weight=measure.weight or 1.0,
+        worst=worst,
     )
 
 
-def distances(parts: Sequence[FloatDifferences], *, passable: bool) -> Distances:
-    """The distances of all float leaves of a column as one; `passable` is False when no ulp could pass."""
-    finite = [~part.odd for part in parts]
-    elements = sum(part.elements - int(np.count_nonzero(part.odd)) for part in parts)
-    ulp = np.concatenate([part.ulp[keep] for part, keep in zip(parts, finite, strict=True)])
-    largest = float(ulp.max(initial=0.0))
-    passable = passable and not any(part.odd.any() for part in parts) and math.isfinite(largest)
-    return Distances(
-        elements=elements,
-        differing=int(np.count_nonzero(ulp)),
-        abs=_spread(
-            np.concatenate([part.abs[keep] for part, keep in zip(parts, finite, strict=True)]), elements
-        ),
-        rel=_spread(
-            np.concatenate([part.rel[keep] for part, keep in zip(parts, finite, strict=True)]), elements
-        ),
-        ulp=_spread(ulp, elements),
-        needed_ulp=math.ceil(largest) if passable else None,
-        histogram=_histogram(ulp),
-    )
+def _of_element(rule: Rule) -> bool:
+    return isinstance(rule, Close) and rule.scale == "element"
 
 
-def _limit(rule: Rule, sizes: Doubles, dtype: str) -> Doubles:
-    if not isinstance(rule, Close):
-        return np.zeros_like(sizes)
-    return np.maximum(rule.ulp * spacing(sizes, dtype), rule.atol + rule.rtol * sizes)
+class _Measure:
+    """One leaf's rule, applied to pairs of floats that differ in bits, a block at a time."""
 
+    def __init__(self, dtype: str, rule: Rule, scale: float, distances: RunningDistances) -> None:
+        bits, smallest = _PRECISION[dtype]
+        self.rule = rule
+        self.scale = scale
+        self.distances = distances
+        self.least_power = 2.0 ** (smallest + bits - 1)
+        self.epsilon = 2.0 ** (1 - bits)
+        self.any_fails = self.any_odd = False
+        self.largest = 0.0
+        self.only_ulp = isinstance(rule, Close) and not (rule.rtol or rule.atol)
+        # Where severity is the distance in ulp but for a factor, the one array serves for both.
+        self.weight = 0.0
+        if not isinstance(rule, Close):
+            self.weight = 1.0
+        elif self.only_ulp:
+            self.weight = 1.0 / rule.ulp
 
-def _spread(values: Doubles, elements: int) -> Spread:
-    """Quantiles over `elements` values, of which `values` may be other than zero."""
-    values = values[values > 0]
-    if not len(values):
-        return Spread()
-    equal = elements - len(values)
-    wanted = {name: math.ceil(share * elements) - 1 - equal for name, share in _QUANTILES.items()}
-    inside = sorted({index for index in wanted.values() if index >= 0})
-    ordered = np.partition(values, inside) if inside else values
-    found = {name: float(ordered[index]) if index >= 0 else 0.0 for name, index in wanted.items()}
-    finite = values[np.isfinite(values)]
-    mean = float(finite.sum() / (elements - (len(values) - len(finite)))) if len(finite) else 0.0
-    return Spread(largest=float(values.max()), mean=mean, **found)
+    def block(
+        self, expected: Floats, obtained: Floats, ulp: Doubles, severity: Doubles, fails: Mask, odd: Mask
+    ) -> None:
+        """Measure some pairs into the given arrays."""
+        one = expected.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            distance = np.abs(one - obtained)
+            usual = bool(np.isfinite(distance).all())
+            if not usual:
+                self._settle(one, obtained, distance, odd)
+            sizes = np.abs(one, out=one)
+            if not usual:
+                sizes[~np.isfinite(sizes)] = 0.0
+            np.maximum(sizes, self.scale, out=sizes)
+            spacing = (sizes.view(np.int64) & _EXPONENT).view(np.float64)
+            if self.scale < self.least_power:
+                np.maximum(spacing, self.least_power, out=spacing)
+            spacing *= self.epsilon
+            np.divide(distance, spacing, out=ulp)
+            largest = float(ulp.max())
+            self.largest = max(self.largest, largest)
+            self._judge(distance, sizes, spacing, ulp, largest, severity, fails)
+            equal = not distance.min() > 0
+            rel = np.divide(distance, sizes, out=sizes)
+        if usual and not equal:
+            self.distances.add(distance, rel, ulp)
+        else:
+            self._add_some(expected, distance, rel, ulp, odd)
 
+    def _settle(self, one: Doubles, obtained: Floats, distance: Doubles, odd: Mask) -> None:
+        """Give the pairs their distance in which not both are finite: 0 for two NaNs, else infinite."""
+        unusual = ~(np.isfinite(one) & np.isfinite(obtained))
+        both_nan = np.isnan(one) & np.isnan(obtained)
+        distance[both_nan] = 0.0
+        np.logical_and(unusual, ~both_nan, out=odd)
+        distance[odd] = np.inf
+        self.any_odd |= bool(odd.any())
 
-_QUANTILES = {"q50": 0.5, "q90": 0.9, "q99": 0.99}
+    def _judge(
+        self,
+        distance: Doubles,
+        sizes: Doubles,
+        spacing: Doubles,
+        ulp: Doubles,
+        largest: float,
+        severity: Doubles,
+        fails: Mask,
+    ) -> None:
+        rule = self.rule
+        if isinstance(rule, Close) and self.only_ulp and largest <= rule.ulp:
+            return
+        if isinstance(rule, Close) and not self.only_ulp:
+            limit = np.maximum(rule.ulp * spacing, rule.atol + rule.rtol * sizes)
+            limit[np.isinf(limit)] = np.finfo(np.float64).max  # an infinite distance passes no rule
+            np.greater(distance, limit, out=fails)
+            severity[:] = np.where(distance == 0, 0.0, np.where(limit > 0, distance / limit, ulp))
+        elif isinstance(rule, Close):
+            np.greater(ulp, rule.ulp, out=fails)
+        elif isinstance(rule, Bits):
+            fails[:] = True
+        else:
+            np.greater(distance, 0.0, out=fails)
+        self.any_fails = self.any_fails or bool(fails.any())
 
-
-def _histogram(ulp: Doubles) -> tuple[tuple[int, int], ...]:
-    ulp = ulp[(ulp > 0) & np.isfinite(ulp)]
-    if not len(ulp):
-        return ()
-    counts = np.bincount(np.clip(np.frexp(ulp)[1] - 1, -8, 64) + 8)
-    return tuple((power - 8, int(counts[power])) for power in np.flatnonzero(counts).tolist())
+    def _add_some(self, expected: Floats, distance: Doubles, rel: Doubles, ulp: Doubles, odd: Mask) -> None:
+        """Add the distances of a block in which some pairs are equal, or not finite on one side."""
+        equal = distance == 0
+        nans = int(np.count_nonzero(np.isnan(expected[equal])))
+        zeros = int(np.count_nonzero(equal)) - nans
+        keep = ~(equal | odd)
+        self.distances.add_equal(nans + zeros, negative_zeros=zeros, nan_payloads=nans)
+        if keep.any():
+            self.distances.add(distance[keep], rel[keep], ulp[keep])

@@ -1,7 +1,7 @@
-"""Rules that judge a whole list at once: label, topk, cosine, set. Only rows that are not equal come here.
+"""Rules that judge a whole list at once: label, topk, cosine, set, pixels. Only unequal rows come here.
 
 Each takes two list arrays of one length, without nulls at the top, and says which rows pass. A null inside
-a list, or a length that differs where the rule pairs elements, does not pass.
+a list, a length that differs where the rule pairs elements, or another shape of a tensor does not pass.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from parity.compare.dtypes import is_list, plain_type
-from parity.compare.leaves import list_lengths, list_values
-from parity.compare.rules import Cosine, Label, Rule, SetLike, TopK
+from parity.compare.dtypes import plain_type
+from parity.compare.leaves import list_lengths, list_values, unequal_values
+from parity.compare.rules import Cosine, Label, Pixels, Rule, SetLike, TopK
 from parity.errors import ConfigError
 
 Mask = npt.NDArray[np.bool_]
@@ -34,14 +34,6 @@ class Judged:
     ties: int = 0
 
 
-def list_items(kind: pa.DataType) -> pa.DataType | None:
-    """The item type of a list or of a tensor with several free dimensions; None for other types."""
-    kind = plain_type(kind)
-    if pat.is_struct(kind) and [kind.field(i).name for i in range(kind.num_fields)] == ["data", "shape"]:
-        kind = plain_type(kind.field(0).type)
-    return plain_type(cast("Any", kind).value_type) if is_list(kind) else None
-
-
 def judge_lists(
     rule: Rule,
     expected: pa.Array[Any],
@@ -49,21 +41,25 @@ def judge_lists(
     scores: Callable[[str], tuple[pa.Array[Any], pa.Array[Any]] | None],
 ) -> Judged:
     """Judge each pair of lists by `rule`; `scores` gives both sides of a `TopK`'s column, if it can."""
+    shapes = _same_shapes(expected, obtained)
     expected, obtained = _without_shape(expected), _without_shape(obtained)
     if isinstance(rule, SetLike):
-        return Judged(_same_members(expected, obtained, rule.multiset))
+        return Judged(_same_members(expected, obtained, rule.multiset) & shapes)
     if isinstance(rule, TopK) and not _is_float(expected):
-        return _same_labels(expected, obtained, rule, scores)
+        judged = _same_labels(expected, obtained, rule, scores)
+        return Judged(judged.passes & shapes, judged.ties)
     passes, ties = np.zeros(len(expected), np.bool_), 0
     for rows, (one, other) in _matrices(_numbers(expected), _numbers(obtained)):
         if isinstance(rule, Label):
             passes[rows], tied = _same_largest(one, other, rule.tie)
         elif isinstance(rule, TopK):
             passes[rows], tied = _same_ranking(one, other, rule)
+        elif isinstance(rule, Pixels):
+            passes[rows], tied = _same_pixels(one, other, rule), 0
         else:
             passes[rows], tied = _same_direction(one, other, cast("Cosine", rule)), 0
         ties += tied
-    return Judged(passes, ties)
+    return Judged(passes & shapes, ties)
 
 
 def _same_largest(one: Matrix, other: Matrix, tie: float) -> tuple[Mask, int]:
@@ -96,6 +92,15 @@ def _same_direction(one: Matrix, other: Matrix, rule: Cosine) -> Mask:
         as_long = np.abs(norms - theirs) <= rule.norm_rtol * np.maximum(norms, theirs)
     both_zero = (norms == 0) & (theirs == 0)
     return ((cosine >= rule.least) & as_long) | both_zero
+
+
+def _same_pixels(one: Matrix, other: Matrix, rule: Pixels) -> Mask:
+    if not one.shape[1]:
+        return np.ones(len(one), np.bool_)
+    apart = np.abs(one - other)
+    passes = (apart <= rule.lsb).all(1)
+    with np.errstate(divide="ignore"):
+        return passes & (10 * np.log10(255.0**2 / np.square(apart).mean(1)) >= rule.psnr)
 
 
 def _same_labels(
@@ -202,6 +207,24 @@ def _codes(
     coded = cast("Any", pc.dictionary_encode(both, null_encoding="encode")).combine_chunks()
     codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
     return (codes[: len(ours)], list_lengths(expected)), (codes[len(ours) :], list_lengths(obtained))
+
+
+def _same_shapes(expected: pa.Array[Any], obtained: pa.Array[Any]) -> Mask:
+    """Where two tensors of several free dimensions have one shape; everywhere for plain lists."""
+    same = np.ones(len(expected), np.bool_)
+    if not (pat.is_struct(expected.type) and pat.is_struct(obtained.type)) or not len(expected):
+        return same
+    ours, theirs = (cast("Any", side).field("shape") for side in (expected, obtained))
+    lengths = list_lengths(ours)
+    same &= lengths == list_lengths(theirs)
+    rows = np.flatnonzero(same & (lengths > 0))
+    one, other = list_values(ours.take(rows)), list_values(theirs.take(rows))
+    if one.null_count or other.null_count:
+        same[rows] = [x.as_py() == y.as_py() for x, y in zip(ours.take(rows), theirs.take(rows), strict=True)]
+        return same
+    wrong = unequal_values(one, other)
+    same[np.repeat(rows, lengths[rows])[wrong]] = False
+    return same
 
 
 def _without_shape(lists: pa.Array[Any]) -> pa.Array[Any]:

@@ -1,8 +1,8 @@
 """The rules a column may be judged by, as frozen data.
 
-A rule says when two values count as the same; the code that applies it lives in `leaves` and `lists`. Every
-rule but `Ignore` may carry a row budget: `rows` is the fraction of rows that may fail, and needs a
-`reason`.
+A rule says when two values count as the same; the code that applies it is in `floats`, `texts` and `lists`.
+Every rule but `Ignore` may carry a row budget: `rows` is the fraction of rows that may fail, and needs a
+`reason`. No rule passes by an average: the worst element of a row decides for the row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import ClassVar, Literal, cast
 
 from parity.errors import ConfigError, did_you_mean, shown
 
-TextForm = Literal["NFC", "NFKC", "strip", "newlines", "casefold"]
-TEXT_FORMS: tuple[TextForm, ...] = ("NFC", "NFKC", "strip", "newlines", "casefold")
+TextForm = Literal["NFC", "NFKC", "strip", "spaces", "newlines", "casefold"]
+TEXT_FORMS: tuple[TextForm, ...] = ("NFC", "NFKC", "strip", "spaces", "newlines", "casefold")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,26 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bits(Rule):
+    """The same bits: unlike `Exact`, -0.0 is not 0.0, and a NaN has a payload."""
+
+    kind: ClassVar[str] = "bits"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Exact(Rule):
-    """Equal values; -0.0 equals 0.0, NaN equals NaN, null equals null only."""
+    """Equal values; -0.0 equals 0.0, NaN equals NaN.
+
+    Null equals null only, unless `nulls="nan"` says that it also equals NaN, as where one side has been a
+    frame that has no null.
+    """
 
     kind: ClassVar[str] = "exact"
+    nulls: Literal["distinct", "nan"] = "distinct"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_nulls(self.nulls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +78,8 @@ class Close(Rule):
     """Floats no further apart than `ulp` units in the last place, or than `atol + rtol * scale`.
 
     The scale of an element is max(|expected|, median |expected| of the column), or |expected| alone with
-    `scale="element"`. An element passes when either bound holds. Infinities must match in sign, NaN in place.
+    `scale="element"`. An element passes when either bound holds. Infinities must match in sign, NaN in place;
+    `nulls` as in `Exact`.
     """
 
     kind: ClassVar[str] = "close"
@@ -70,9 +87,11 @@ class Close(Rule):
     atol: float = 0.0
     ulp: float = 0.0
     scale: Literal["column", "element"] = "column"
+    nulls: Literal["distinct", "nan"] = "distinct"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_nulls(self.nulls)
         for name in ("rtol", "atol", "ulp"):
             _number(self, name)
         if self.scale not in ("column", "element"):
@@ -126,8 +145,7 @@ class TopK(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         _number(self, "tie")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"k = {self.k!r} is not a count; expected a whole number, 1 or more")
+        _count(self, "k", 1)
 
     def __str__(self) -> str:
         return f"top {self.k}, ties within {self.tie:g}"
@@ -154,20 +172,27 @@ class Cosine(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Rule):
-    """Equal strings after the named normalisations, applied in the order given."""
+    """Equal strings after the named normalisations, applied in the order given.
+
+    With `edits`, strings that so many insertions, deletions and replacements of a character turn into one
+    another pass too.
+    """
 
     kind: ClassVar[str] = "text"
     normalize: tuple[TextForm, ...] = ("NFC", "strip")
+    edits: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "normalize", tuple(self.normalize))
+        _count(self, "edits", 0)
         for form in self.normalize:
             if form not in TEXT_FORMS:
                 raise ConfigError(f"normalize = {form!r} is unknown; {did_you_mean(str(form), TEXT_FORMS)}")
 
     def __str__(self) -> str:
-        return f"text after {', '.join(self.normalize)}"
+        apart = f", {self.edits} edits" if self.edits else ""
+        return f"text after {', '.join(self.normalize)}{apart}" if self.normalize else f"text{apart}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +204,26 @@ class SetLike(Rule):
 
     def __str__(self) -> str:
         return "multiset" if self.multiset else "set"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pixels(Rule):
+    """Images of uint8 of which no value is further apart than `lsb`, at `psnr` decibels or more.
+
+    A list or tensor of uint8 is one image. The peak signal-to-noise ratio decides only beside `lsb`.
+    """
+
+    kind: ClassVar[str] = "pixels"
+    lsb: int = 1
+    psnr: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _count(self, "lsb", 0)
+        _number(self, "psnr")
+
+    def __str__(self) -> str:
+        return f"pixels within {self.lsb}" + (f", PSNR >= {self.psnr:g} dB" if self.psnr else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +244,7 @@ class Ignore(Rule):
 
 
 KINDS: Mapping[str, type[Rule]] = {
-    kind.kind: kind for kind in (Exact, Close, Label, TopK, Cosine, Text, SetLike, Ignore)
+    kind.kind: kind for kind in (Bits, Exact, Close, Label, TopK, Cosine, Text, SetLike, Pixels, Ignore)
 }
 
 
@@ -248,3 +293,14 @@ def _number(rule: Rule, name: str) -> None:
     value = getattr(rule, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ConfigError(f"{name} = {value!r} is not a tolerance; expected a finite number, 0 or more")
+
+
+def _count(rule: Rule, name: str, least: int) -> None:
+    value = getattr(rule, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} = {value!r} is not a count; expected a whole number, {least} or more")
+
+
+def _check_nulls(nulls: str) -> None:
+    if nulls not in ("distinct", "nan"):
+        raise ConfigError(f"nulls = {nulls!r} is not a policy; expected 'distinct' or 'nan'")

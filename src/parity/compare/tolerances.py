@@ -1,19 +1,19 @@
 """Which rule judges which column: by default, dtype and name, overridable for a pair of profiles.
 
-The order, weakest first: built-in dtype default, declared dtype, pair's dtype, declared column, pair's
-column. Everything that is not a float is exact unless a rule made for it (label, topk, text, set, ignore)
-says otherwise.
+The order, weakest first: built-in default of the dtype, `[default]`, `[dtype.<float>]` and
+`[tolerance.<column>]`; each as overridden for a pair of profiles. Everything that is not a float is exact
+unless a rule made for it (label, topk, text, set, pixels, ignore) says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import cast
 
-from parity.compare.rules import Close, Exact, Rule, rule_from_mapping
+from parity.compare.rules import Bits, Close, Exact, Ignore, Rule, rule_from_mapping
 from parity.errors import ConfigError, did_you_mean, shown
 
 ERROR_COLUMN = "_error"
@@ -47,10 +47,11 @@ class PairRules:
 
     columns: Mapping[str, Rule] = field(default_factory=_no_rules)
     dtypes: Mapping[str, Rule] = field(default_factory=_no_rules)
+    default: Rule | None = None
 
 
-def _default_pairs() -> Mapping[str, PairRules]:
-    return MappingProxyType({"cpu:*|cuda:*": PairRules(dtypes=_HOST_AGAINST_DEVICE)})
+def _no_pairs() -> Mapping[str, PairRules]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,21 @@ class Tolerances:
     """The rules for one comparison.
 
     `columns` is keyed by column, or by the dotted path of a struct's field (`box.x`; lists add nothing to a
-    path). `dtypes` is keyed by float16, bfloat16, float32, float64. `pairs` is keyed by two patterns of
-    `device:precision` joined by `|`; either order matches, and a later entry wins.
+    path). `dtypes` is keyed by float16, bfloat16, float32, float64. `default` is for floats of the dtypes
+    that have no rule of their own. `pairs` is keyed by two patterns of `device:precision` joined by `|`;
+    either order matches, and a later entry wins. `builtin` is what a float is judged by when nothing is
+    declared.
     """
 
     columns: Mapping[str, Rule] = field(default_factory=_no_rules)
     dtypes: Mapping[str, Rule] = field(default_factory=_no_rules)
-    pairs: Mapping[str, PairRules] = field(default_factory=_default_pairs)
+    pairs: Mapping[str, PairRules] = field(default_factory=_no_pairs)
+    default: Rule | None = None
+    builtin: Mapping[str, Rule] = field(default_factory=lambda: FLOAT_DEFAULTS, repr=False)
 
     def __post_init__(self) -> None:
         _check_dtypes(self.dtypes, "tolerance by dtype")
+        _check_default(self.default, "default tolerance")
         for name in self.columns:
             if name == ERROR_COLUMN or name.startswith(f"{ERROR_COLUMN}."):
                 raise ConfigError(
@@ -79,6 +85,7 @@ class Tolerances:
                     f'pair {pair!r} does not name two profiles; expected such as "cpu:*|cuda:*"'
                 )
             _check_dtypes(rules.dtypes, f"pair {pair!r}")
+            _check_default(rules.default, f"pair {pair!r}, default")
 
     @classmethod
     def from_mapping(
@@ -87,34 +94,72 @@ class Tolerances:
         *,
         dtypes: Mapping[str, object] | None = None,
         pairs: Mapping[str, object] | None = None,
+        default: Mapping[str, object] | None = None,
         known: Iterable[str] | None = None,
     ) -> Tolerances:
         """Rules from TOML tables.
 
-        `columns` is `[tolerance.<column>]`, `dtypes` is `[dtype.<float>]` and `pairs` is `[pair."a|b"]` with
-        tables `tolerance` and `dtype` in it.
+        `columns` is `[tolerance.<column>]`, `dtypes` is `[dtype.<float>]`, `default` is `[default]` and
+        `pairs` is `[pair."a|b"]` with tables `tolerance`, `dtype` and `default` in it.
 
         `known` are the column names there are; without it an unknown column is found by `compare`.
         Raises ConfigError for an unknown column, kind or key, with near names.
         """
-        by_pair = dict(_default_pairs())
-        for pair, table in (pairs or {}).items():
-            by_pair[pair] = _pair_rules(pair, table)
-        rules = cls(_rules(columns, "tolerance"), _rules(dtypes or {}, "dtype"), MappingProxyType(by_pair))
+        by_pair = {pair: _pair_rules(pair, table) for pair, table in (pairs or {}).items()}
+        rules = cls(
+            _rules(columns, "tolerance"),
+            _rules(dtypes or {}, "dtype"),
+            MappingProxyType(by_pair),
+            rule_from_mapping(default, "[default]") if default is not None else None,
+        )
         if known is not None:
             rules.check_names(list(known))
         return rules
 
     def for_pair(self, expected: str, obtained: str) -> Tolerances:
-        """The rules for answers of profile `expected` against `obtained`, each as `device:precision`."""
-        dtypes, columns = dict(self.dtypes), dict(self.columns)
+        """The rules for answers of profile `expected` against `obtained`, each as `device:precision`.
+
+        A host against a device has wider built-in defaults; whatever is declared beats them.
+        """
+        dtypes, columns, default = dict(self.dtypes), dict(self.columns), self.default
         for pair, rules in self.pairs.items():
-            one, other = pair.split("|")
-            straight = fnmatchcase(expected, one) and fnmatchcase(obtained, other)
-            if straight or (fnmatchcase(expected, other) and fnmatchcase(obtained, one)):
+            if _matches(pair, expected, obtained):
                 dtypes.update(rules.dtypes)
                 columns.update(rules.columns)
-        return Tolerances(MappingProxyType(columns), MappingProxyType(dtypes), MappingProxyType({}))
+                default = rules.default or default
+        apart = _matches(_HOST_AND_DEVICE, expected, obtained)
+        builtin = {**self.builtin, **_HOST_AGAINST_DEVICE} if apart else self.builtin
+        return Tolerances(
+            MappingProxyType(columns),
+            MappingProxyType(dtypes),
+            default=default,
+            builtin=MappingProxyType(dict(builtin)),
+        )
+
+    def only(self, columns: Collection[str]) -> Tolerances:
+        """The same rules but for other columns than these."""
+        kept = {path: rule for path, rule in self.columns.items() if _head(path, columns) in columns}
+        return replace(self, columns=MappingProxyType(kept))
+
+    def check_used(self, leaves: Mapping[str, str]) -> None:
+        """Raise ConfigError when a declared rule can never decide anything.
+
+        `leaves` are the dtypes of all values that are compared, by the path of their leaf. The built-in rules
+        may go unused, and so may the rules of pairs that are not compared now.
+        """
+        self.check_names(list(dict.fromkeys([path.partition(".")[0] for path in leaves] + list(leaves))))
+        present = sorted({dtype for dtype in leaves.values() if dtype in FLOAT_DEFAULTS})
+        for dtype in self.dtypes:
+            if dtype not in present:
+                there = f"the floats there are: {', '.join(present)}" if present else "there are no floats"
+                raise ConfigError(f"[dtype.{dtype}] is never used: no column holds {dtype}; {there}")
+        if self.default is not None and not present:
+            raise ConfigError("[default] is never used: it is for floats, and no column holds any")
+        for path in self.columns:
+            outer = path.rpartition(".")[0]
+            enclosing = self.for_column(outer) if outer else None
+            if isinstance(enclosing, Ignore):
+                raise ConfigError(f"[tolerance.{path!r}] is never used: {outer!r} is ignored")
 
     def check_names(self, known: list[str]) -> None:
         """Raise ConfigError when a rule names a column or field path that is not in `known`."""
@@ -134,14 +179,33 @@ class Tolerances:
 
     def for_dtype(self, dtype: str) -> Rule:
         """The rule for a value of `dtype` that no column rule covers: a float's, or exact."""
-        return self.dtypes.get(dtype) or FLOAT_DEFAULTS.get(dtype) or Exact()
+        if dtype not in FLOAT_DEFAULTS:
+            return Exact()
+        return self.dtypes.get(dtype) or self.default or self.builtin[dtype]
 
     def to_dict(self) -> dict[str, object]:
         """The declared rules as tables, for reports and case files."""
         return {
             "columns": {name: rule.to_dict() for name, rule in self.columns.items()},
             "dtypes": {name: rule.to_dict() for name, rule in self.dtypes.items()},
+            **({"default": self.default.to_dict()} if self.default else {}),
         }
+
+
+_HOST_AND_DEVICE = "cpu:*|cuda:*"
+
+
+def _matches(pair: str, expected: str, obtained: str) -> bool:
+    one, other = pair.split("|")
+    straight = fnmatchcase(expected, one) and fnmatchcase(obtained, other)
+    return straight or (fnmatchcase(expected, other) and fnmatchcase(obtained, one))
+
+
+def _head(path: str, columns: Collection[str]) -> str:
+    """The column that a path is in: itself, or what is before a dot."""
+    while path not in columns and "." in path:
+        path = path.rpartition(".")[0]
+    return path
 
 
 def _rules(tables: Mapping[str, object], where: str) -> Mapping[str, Rule]:
@@ -152,18 +216,22 @@ def _rules(tables: Mapping[str, object], where: str) -> Mapping[str, Rule]:
 
 def _pair_rules(pair: str, table: object) -> PairRules:
     if not isinstance(table, Mapping):
-        raise ConfigError(f"[pair.{pair!r}] is {shown(table)}; expected tables named tolerance and dtype")
+        raise ConfigError(
+            f"[pair.{pair!r}] is {shown(table)}; expected tables named {', '.join(_PARTS)} in it"
+        )
     parts = cast("Mapping[str, Mapping[str, object]]", table)
     for name in parts:
-        if name not in ("tolerance", "dtype"):
-            raise ConfigError(
-                f"[pair.{pair!r}]: key {name!r} is unknown; {did_you_mean(name, ('tolerance', 'dtype'))}"
-            )
+        if name not in _PARTS:
+            raise ConfigError(f"[pair.{pair!r}]: key {name!r} is unknown; {did_you_mean(name, _PARTS)}")
     where = f"pair.{pair!r}"
     return PairRules(
         _rules(parts.get("tolerance", {}), f"{where}.tolerance"),
         _rules(parts.get("dtype", {}), f"{where}.dtype"),
+        rule_from_mapping(parts["default"], f"[{where}.default]") if "default" in parts else None,
     )
+
+
+_PARTS = ("tolerance", "dtype", "default")
 
 
 def _check_dtypes(rules: Mapping[str, Rule], where: str) -> None:
@@ -173,7 +241,11 @@ def _check_dtypes(rules: Mapping[str, Rule], where: str) -> None:
                 f"{where}: {dtype!r} never gets a tolerance, only floats do; "
                 f"{did_you_mean(dtype, FLOAT_DEFAULTS)}"
             )
-        if not isinstance(rule, Close | Exact):
-            raise ConfigError(
-                f"{where}: {dtype} has kind = {rule.kind!r}; a dtype is judged by 'close' or 'exact'"
-            )
+        _check_default(rule, f"{where}: {dtype}")
+
+
+def _check_default(rule: Rule | None, where: str) -> None:
+    if rule is not None and not isinstance(rule, Close | Exact | Bits):
+        raise ConfigError(
+            f"{where} has kind = {rule.kind!r}; floats as such are judged by 'close', 'exact' or 'bits'"
+        )

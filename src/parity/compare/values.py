@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import unicodedata
 from typing import Any, cast
 
 import numpy as np
@@ -34,20 +33,17 @@ def shown_value(values: pa.Array[Any], index: int) -> object:
     return _shown(values[index])
 
 
-def place_of_difference(expected: object, obtained: object) -> str:
-    """Where two texts part, such as ` at character 17 (...)`; empty for other values."""
-    if not (isinstance(expected, str) and isinstance(obtained, str)) or expected == obtained:
-        return ""
-    shared = min(len(expected), len(obtained))
-    at = next((i for i in range(shared) if expected[i] != obtained[i]), shared)
-    return f" at character {at} ({_character(expected, at)}, obtained {_character(obtained, at)})"
+def cell(table: pa.Table, name: str, row: int) -> object:
+    """The value of column `name` in a row, as `shown_value` gives it."""
+    one = table.column(name).slice(row, 1)
+    return shown_value(next(chunk for chunk in one.chunks if len(chunk)), 0)
 
 
-def _character(text: str, at: int) -> str:
-    if at >= len(text):
-        return "the end"
-    name = unicodedata.name(text[at], "unnamed")
-    return f"{text[at]!r} U+{ord(text[at]):04X} {name}"
+def raw_text(values: pa.Array[Any], index: int) -> str | None:
+    """The string at `index` in full; None when it is null or no string."""
+    kind = values.type
+    texts = pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind)
+    return cast("str | None", values[index].as_py()) if texts else None
 
 
 def _shown(scalar: Any) -> object:

@@ -1,0 +1,255 @@
+"""Pair the rows of two datasets by key where they come in any order, in bounded memory.
+
+Each dataset is read once and its rows are written to temporary Arrow files, one for each part; the part of a
+row is a hash of its key, so that a row and its counterpart are in the same part. Then part after part is
+paired in memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+
+from parity.compare.alignment import KeyFindings, key_values, pair_keys
+from parity.compare.comparison import Finding
+from parity.compare.datasets import ParquetDataset, read_ahead, side_by_side
+from parity.compare.hashing import hash_rows
+from parity.compare.row_errors import count_errors
+from parity.compare.running import RunningComparison
+from parity.compare.sides import Side
+from parity.compare.tables import compare_pairs
+from parity.errors import DatasetError
+
+Positions = npt.NDArray[np.int64]
+
+MAX_PARTS = 256
+"""Files open at once. Beyond, parts get larger than asked for."""
+
+_MAX_HASHES = 1 << 24
+_ROWS_A_PART = 2_048
+_ROW = "\0row"
+
+
+@dataclass
+class PairedByKey:
+    """What pairing found beside the comparison itself."""
+
+    findings: list[Finding] = field(default_factory=list[Finding])
+    errors: tuple[int, int] = (0, 0)
+
+
+def in_step(
+    expected: ParquetDataset, obtained: ParquetDataset, key: Sequence[str], kinds: Sequence[pa.DataType]
+) -> bool:
+    """Whether both datasets have the same keys in the same order, none of them twice.
+
+    "No" may also mean that more memory would be needed to tell.
+    """
+    if expected.num_rows != obtained.num_rows:
+        return False
+    unique = _Unique(len(key) == 1)
+    streams = [dataset.batches(key) for dataset in (expected, obtained)]
+    with closing(side_by_side(streams[0], streams[1])) as pairs:
+        for ours, theirs in pairs:
+            if ours is None or theirs is None:
+                return False
+            one, other = (key_values(pa.Table.from_batches([b]), key, kinds) for b in (ours, theirs))
+            if not all(mine.equals(yours) for mine, yours in zip(one, other, strict=True)):
+                return False
+            if not unique.add(one):
+                return False
+    return unique.proven()
+
+
+class _Unique:
+    """Whether keys are all different: they ascend, or the hashes of all of them differ."""
+
+    def __init__(self, may_ascend: bool) -> None:
+        self._ascends = may_ascend
+        self._last: pa.Array[Any] | None = None
+        self._hashes: list[npt.NDArray[np.uint64]] = []
+        self._count = 0
+
+    def add(self, keys: Sequence[pa.Array[Any]]) -> bool:
+        """Take in more keys; False when it can no longer be told."""
+        if self._ascends:
+            self._ascends = self._continues(keys[0])
+        self._count += len(keys[0])
+        if self._count <= _MAX_HASHES:
+            self._hashes.append(hash_rows(keys))
+        else:
+            self._hashes.clear()
+        return self._ascends or self._count <= _MAX_HASHES
+
+    def proven(self) -> bool:
+        """Whether no key was there twice."""
+        if self._ascends or not self._count:
+            return True
+        hashes = np.concatenate(self._hashes)
+        hashes.sort()
+        return not bool((hashes[1:] == hashes[:-1]).any())
+
+    def _continues(self, values: pa.Array[Any]) -> bool:
+        if values.null_count:
+            return False
+        before = values.slice(0, len(values) - 1)
+        try:
+            ascends = cast("Any", pc.all(pc.less(before, values.slice(1)))).as_py() is not False
+            if self._last is not None and ascends:
+                ascends = cast("Any", pc.less)(self._last, values[0]).as_py()
+        except pa.ArrowNotImplementedError:
+            return False
+        self._last = values[-1]
+        return bool(ascends)
+
+
+def compare_parts(
+    expected: ParquetDataset,
+    obtained: ParquetDataset,
+    columns: Sequence[str],
+    key: Sequence[str],
+    kinds: Sequence[pa.DataType],
+    running: RunningComparison,
+    parts: int,
+    temporary: str | Path | None,
+) -> PairedByKey:
+    """Compare two datasets by key, cut into parts.
+
+    Raises:
+        DatasetError: a dataset cannot be read, or there is no place for the temporary files.
+    """
+    parts = min(parts, MAX_PARTS)
+    found, total = KeyFindings(key), PairedByKey()
+    errors = [0, 0]
+    names = list(dict.fromkeys([*key, *columns]))
+    with _folder(temporary, parts) as folder:
+        sides = [
+            _Parts(dataset, names, key, kinds, parts, folder, name)
+            for dataset, name in ((expected, "expected"), (obtained, "obtained"))
+        ]
+        for part in range(parts):
+            tables = [side.read(part) for side in sides]
+            rows = [table.column(_ROW).to_numpy() for table in tables]
+            tables = [table.drop_columns([_ROW]) for table in tables]
+            for place, table in enumerate(tables):
+                errors[place] += count_errors(table)
+            keys = [key_values(table, key, kinds) for table in tables]
+            pairing = pair_keys(keys[0], keys[1])
+            found.add(pairing, keys[0], keys[1], (rows[0], rows[1]))
+            ours, theirs = (Side(table, numbers) for table, numbers in zip(tables, rows, strict=True))
+            compare_pairs(ours, theirs, running, pairing.expected, pairing.obtained)
+    total.findings, total.errors = found.findings(), (errors[0], errors[1])
+    return total
+
+
+class _Parts:
+    """One dataset cut into parts, in temporary files where there is more than one."""
+
+    def __init__(
+        self,
+        dataset: ParquetDataset,
+        columns: Sequence[str],
+        key: Sequence[str],
+        kinds: Sequence[pa.DataType],
+        parts: int,
+        folder: Path | None,
+        name: str,
+    ) -> None:
+        self._paths = [] if folder is None else [folder / f"{name}-{part:03d}.arrow" for part in range(parts)]
+        self._whole: pa.Table | None = None
+        wanted = [field for field in dataset.schema if field.name in columns]
+        schema = pa.schema([*wanted, pa.field(_ROW, pa.int64())])
+        numbered = self._numbered(dataset, columns, schema)
+        if folder is None:
+            self._whole = pa.Table.from_batches(numbered, schema)
+            return
+        try:
+            self._write(numbered, schema, key, kinds)
+        except OSError as exc:
+            raise DatasetError(
+                f"temporary files in {folder.parent}: {exc}; about {dataset.num_rows * dataset.row_bytes:,} "
+                "bytes are needed for each dataset; name a folder with room for them (--temporary)"
+            ) from exc
+
+    def read(self, part: int) -> pa.Table:
+        """The rows of a part; its file is removed."""
+        if self._whole is not None:
+            return self._whole
+        with pa.memory_map(str(self._paths[part])) as file:
+            table = ipc.open_stream(file).read_all().combine_chunks()
+        self._paths[part].unlink()
+        return table
+
+    def _numbered(
+        self, dataset: ParquetDataset, columns: Sequence[str], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        start = 0
+        with ThreadPoolExecutor(1, "parity-compare-read") as pool:
+            for batch in read_ahead(dataset.batches(columns), pool):
+                rows = pa.array(np.arange(start, start + batch.num_rows))
+                start += batch.num_rows
+                yield cast("Any", pa.RecordBatch).from_arrays([*batch.columns, rows], schema=schema)
+
+    def _write(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        key: Sequence[str],
+        kinds: Sequence[pa.DataType],
+    ) -> None:
+        parts = len(self._paths)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(ipc.new_stream(stack.enter_context(pa.OSFile(str(path), "wb")), schema))
+                for path in self._paths
+            ]
+            held: list[pa.RecordBatch] = []
+            rows = 0
+            for batch in batches:
+                held.append(batch)
+                rows += batch.num_rows
+                if rows >= _ROWS_A_PART * parts:
+                    self._spread(pa.Table.from_batches(held), writers, key, kinds)
+                    held, rows = [], 0
+            if held:
+                self._spread(pa.Table.from_batches(held), writers, key, kinds)
+
+    def _spread(
+        self, rows: pa.Table, writers: Sequence[Any], key: Sequence[str], kinds: Sequence[pa.DataType]
+    ) -> None:
+        hashes = hash_rows(key_values(rows, key, kinds))
+        part = (hashes >> np.uint64(40)) % np.uint64(len(writers))
+        part = part.astype(np.uint8)
+        order = np.argsort(part, kind="stable")
+        sorted_rows = rows.combine_chunks().take(order)
+        ends = np.cumsum(np.bincount(part, minlength=len(writers))).tolist()
+        start = 0
+        for writer, end in zip(writers, ends, strict=True):
+            if end > start:
+                writer.write_table(sorted_rows.slice(start, end - start))
+            start = end
+
+
+@contextmanager
+def _folder(temporary: str | Path | None, parts: int) -> Generator[Path | None]:
+    """A temporary folder where there is more than one part, removed with all that is in it."""
+    if parts == 1:
+        yield None
+        return
+    try:
+        made = tempfile.TemporaryDirectory(prefix="parity-compare-", dir=temporary)
+    except OSError as exc:
+        raise DatasetError(f"--temporary {temporary}: no temporary folder can be made there: {exc}") from exc
+    with made as folder:
+        yield Path(folder)
