@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from parity.compare import Close, Comparison, Tolerances, compare
 from parity.laws.outcome import Counterexample, LawOutcome
+from parity.replay import DriftReport
+from parity.replay.model import ColumnDrift, FailureDrift, LabelDrift, ScoreDrift, Slice, Traffic
+from parity.replay.model import WorstRow as DriftedRow
 from parity.report import CheckReport, Entry
 from parity.triage import Cause, Diagnosis, RuledOut, StageCheck
 
@@ -136,6 +139,52 @@ def hostile() -> CheckReport:
     ]
     return report(
         *entries, laws=(law("broken", HOSTILE, HOSTILE),), handler=HOSTILE, version=HOSTILE, profile=HOSTILE
+    )
+
+
+def drift() -> DriftReport:
+    """Give a report of replayed traffic of three days, in which answers drift from the second on."""
+    hours = tuple(
+        Slice(f"2026-11-{27 + hour // 24} {hour % 24:02}:00", 100, hour, max(0, hour - 24), hour % 5, 0)
+        for hour in range(72)
+    )
+    long = f"1.0.0-{'x' * 200}"
+    found = divergent(HOSTILE)
+    columns = tuple(
+        ColumnDrift(
+            c.name, c.dtype, c.rule, c.rows, c.identical, c.within, c.failing, largest_ulp=c.worst_ulp
+        )
+        for c in found.columns
+    )
+    worst = tuple(
+        DriftedRow(HOSTILE, row.row, "2026-11-27T10:00:00", long, "x", row.where, 1.5, 2.5, row.reason, True)
+        for row in found.columns[1].worst
+    )
+    return DriftReport(
+        "fashion",
+        "2.0",
+        "handlers/fashion",
+        "batch",
+        "parquet",
+        Traffic(
+            "captured",
+            3,
+            7200,
+            first="2026-11-27T00:00:00",
+            last="2026-11-29T23:59:59",
+            handlers={long: 7200},
+        ),
+        7200,
+        columns=columns,
+        notes=(HOSTILE,),
+        labels=(LabelDrift("label", False, 7200, 12, ((HOSTILE, "boot", 9), ("shoe", "boot", 3))),),
+        scores=(
+            ScoreDrift("x", 72, 40, 32, 0.5, 0.6, 0.1, 0.1, ((0.5, 0.1),), 0.4, 0.99, 0.9, ((10, 0.9),), 72),
+        ),
+        failures=FailureDrift(1, 2, 3, ((HOSTILE, 2),)),
+        hours=hours,
+        versions=(Slice(long, 7000, 100, 50, 3, 1), Slice("2.0", 200, 100, 50, 3, 1)),
+        worst=worst,
     )
 
 

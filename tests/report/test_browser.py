@@ -14,13 +14,14 @@ from typing import Any, NoReturn
 
 import pytest
 
+from parity.replay.html import render as drift_page
 from parity.report import CheckReport
 from parity.report.html import render
 from parity.report.matrix import matrix
 
 from .photos import photo_report
 from .prices import prices_report
-from .reports import agreeing, hostile
+from .reports import agreeing, drift, hostile
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,7 @@ FLAGS = [
     "--no-first-run",
 ]
 PHONE, DESK = 360, 1280
+PAGES = ["agreeing", "photos", "prices", "hostile", "drift"]
 REPORTS = {"agreeing": agreeing, "photos": photo_report, "prices": prices_report, "hostile": hostile}
 
 LEAST_CONTRAST = """
@@ -110,6 +112,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reports")
     for name, make in REPORTS.items():
         (folder / f"{name}.html").write_text(render(make()), encoding="utf-8")
+    (folder / "drift.html").write_text(drift_page(drift()), encoding="utf-8")
     return folder
 
 
@@ -141,7 +144,7 @@ def opened(browser: Any, folder: Path) -> Iterator[Any]:
         context.close()
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_report_fits_a_phone_and_can_be_read_in_light_and_dark(opened: Any, name: str) -> None:
     found = opened(name, PHONE)
     for _ in range(2):

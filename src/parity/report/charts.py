@@ -24,6 +24,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 50, WIDTH - 16, 14, HEIGHT - 38
 
 MAX_POINTS = 600
 MAX_BARS = 10
+MAX_LABEL = 12
 MIN_PAIRS = 5
 """Different points that make a scatter plot; fewer are better told by a table."""
 
@@ -131,12 +132,11 @@ def shares_of_rows(kind: str, title: str, across: str, bars: Sequence[Bar], more
     """The shares of rows that differ, a bar for each part of them; empty unless there are several parts."""
     if len(bars) < 2:
         return ""
+    labels = [bar.label if len(bar.label) <= MAX_LABEL else f"{bar.label[: MAX_LABEL - 1]}…" for bar in bars]
     up = Axis(0, 100, _BOTTOM, _TOP + 8)
     step = (_RIGHT - _LEFT) / len(bars)
     width = min(step * 0.7, 46)
-    every = math.ceil(
-        len(bars) / max(1, int((_RIGHT - _LEFT) / (7 * max(len(bar.label) for bar in bars) + 8)))
-    )
+    every = math.ceil(len(bars) / max(1, int((_RIGHT - _LEFT) / (7 * max(map(len, labels)) + 8))))
     parts = [*_left_axis(up, " %"), _base()]
     for place, bar in enumerate(bars):
         middle = _LEFT + step * (place + 0.5)
@@ -150,7 +150,7 @@ def shares_of_rows(kind: str, title: str, across: str, bars: Sequence[Bar], more
             most = up.pixel(100 * max(bar.differing, bar.outside) / max(1, bar.rows))
             parts.append(_label(middle, most - 4, f"{bar.outside}/{bar.rows}", "middle"))
         if place % every == 0:
-            parts.append(_below(middle, bar.label))
+            parts.append(_below(middle, labels[place]))
     parts.append(_across_title(across))
     told = f"rows beyond tolerance (solid) and with other bits (pale), in percent{more}"
     return _figure(kind, title, told, parts)

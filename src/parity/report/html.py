@@ -183,7 +183,8 @@ def _matrix_section(report: CheckReport, anchors: dict[tuple[str, ...], str]) ->
     words = dict.fromkeys(cell.verdict for cell in found.cells.values())
     legend = "".join(verdict(word) for word in words)
     return (
-        '<section><h2 id="matrix">Runners by golden cases and laws</h2><div class="scroll" tabindex="0">'
+        '<section><h2 id="matrix">Runners by golden cases and laws</h2><div class="scroll" tabindex="0" '
+        'role="region" aria-label="runners by golden cases and laws">'
         '<table class="matrix"><thead><tr class="kinds"><th class="corner"></th>'
         f'{kinds}</tr><tr><th class="corner"></th>'
         f"{''.join(heads)}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"

@@ -121,12 +121,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") ->
     )
     if not body:
         return ""
+    told = [title.lstrip("#") for title in head if title.strip("#")]
     titles = "".join(
         f'<th scope="col"{" class=number" if right[place] else ""}>{text(title.lstrip("#"))}</th>'
         for place, title in enumerate(head)
     )
     return (
-        f'<div class="scroll" tabindex="0"><table class="{kind}"><thead><tr>{titles}</tr></thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(", ".join(told))}">'
+        f'<table class="{kind}"><thead><tr>{titles}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
