@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from parity.errors import CertificateError, ConfigError
 from parity.exact import Certificate, read_certificate, write_certificate
 
+pytestmark = pytest.mark.slow  # they share a probe, which takes a second
+
 
 def test_a_certificate_is_read_back_as_it_was_written(net_certificate: Certificate, tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "c.json"
@@ -69,7 +71,6 @@ def test_another_file_is_no_certificate(tmp_path: Path, text: str) -> None:
         read_certificate(path)
 
 
-@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.data())
 def test_a_damaged_file_is_refused_wherever_the_damage_is(

@@ -19,6 +19,8 @@ from parity.handler import LoadedHandler
 from parity.stages import row_digests
 from tests.exact.conftest import certify, forged, handler, real_rows
 
+pytestmark = pytest.mark.slow  # they share a probe, which takes a second
+
 
 def engine_of(folder: Path, profile: str = "exact", **settings: Any) -> Engine:
     loaded = load_handler(folder)
@@ -32,7 +34,6 @@ def refusal(folder: Path, profile: str = "exact", **settings: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.slow
 def test_a_row_gets_the_same_bits_at_every_place_size_and_company(certified: Path) -> None:
     with engine_of(certified) as engine:
         rows = real_rows(engine.loaded, 300, seed=5)
