@@ -21,8 +21,8 @@ def test_a_check_through_a_real_runner_agrees_and_writes_its_reports(
 ) -> None:
     done = parity("check", recorded, "--runner", "batch", "--law", "order", "--html", "report.html")
     assert done.code == 0, done.out + done.err
-    assert "AGREES: 3 rows in 1 comparisons" in done.out
-    assert "… 3 golden rows through batch" in done.err
+    assert "AGREES: 6 rows in 2 comparisons" in done.out
+    assert "… 3 rows through batch: parquet" in done.err
     assert (tmp_path / "report.html").read_text().startswith("<!")
 
 
@@ -46,7 +46,7 @@ def test_junit_and_github_get_theirs(
     options = ("--runner", "batch", "--no-laws", "--junit", "junit.xml", "--github")
     done = parity("check", recorded, *options)
     assert done.code == 1
-    title = "title=batch divergent on case first"
+    title = "title=engine%2C batch divergent on case first"
     assert f"::error file=scale/handler.py,{title}::" in done.out
     assert (tmp_path / "summary.md").read_text().startswith("## ❌ scale")
     assert (tmp_path / "junit.xml").read_text().startswith("<?xml")

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parity import exact
 from parity import golden as goldens
 from parity.check.diagnosing import diagnose_golden, diagnose_route
 from parity.check.routes import ENGINE, Progress, Route, SentBefore, through_runners
 from parity.codec.arrow import decode_table
-from parity.compare import compare
+from parity.compare import Tolerances, compare
 from parity.engine import Engine
 from parity.errors import ConfigError, ReferenceNotFoundError
 from parity.golden import GoldenCase
@@ -77,7 +78,13 @@ def run_check(
     with Engine(loaded, chosen_profile) as engine:
         rows, labels = law_rows(loaded, found)
         bench = Bench(
-            engine, rows, labels=labels, profiles=profiles, thorough=thorough, deadline_s=deadline_s
+            engine,
+            rows,
+            labels=labels,
+            tolerances=_law_tolerances(engine),
+            profiles=profiles,
+            thorough=thorough,
+            deadline_s=deadline_s,
         )
         with bench:
             sent = [case.inputs for case in found]
@@ -143,6 +150,12 @@ def _cases(loaded: LoadedHandler, golden: str | Path | None, names: Sequence[str
     if not names:
         goldens.require_no_orphans(loaded, golden)
     return goldens.select_cases(loaded, golden, names)
+
+
+def _law_tolerances(engine: Engine) -> Tolerances:
+    """handler.toml's rules; bits where the profile is exact."""
+    declared = Tolerances.from_mapping(engine.loaded.manifest.tolerance)
+    return exact.tolerances(declared, engine.profile, goldens.environment(engine), engine.profile)
 
 
 def _silent(line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,8 +34,8 @@ def check(
         list[str] | None,
         typer.Option(
             "--profiles",
-            metavar="NAME",
-            help="Another profile that must give the same answers (device, precision, backend); repeatable.",
+            metavar="NAME,NAME",
+            help="Other profiles that must give the same answers (device, precision, backend); repeatable.",
         ),
     ] = None,
     set_: options.Settings = None,
@@ -65,9 +65,7 @@ def check(
     for name, file in (("--html", html), ("--junit", junit_file)):
         if file is not None and not file.absolute().parent.is_dir():
             raise typer.BadParameter(f"{name} {file}: folder {file.parent} does not exist")
-    more: dict[str, Any] = {"thorough": True} if thorough else {}
-    if profiles:
-        more["profiles"] = profiles
+    others = [name for text in profiles or [] for name in text.split(",") if name]
     report = run_check(
         handler,
         app_dir=app_dir,
@@ -77,8 +75,9 @@ def check(
         cases=case or [],
         golden=golden,
         laws=[] if no_laws else law,
+        profiles=others,
+        thorough=thorough,
         progress=None if quiet or as_json else options.say,
-        **more,
     )
     if html is not None:
         write_text(html, html_report.render(report))

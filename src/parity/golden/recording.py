@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from parity import exact
 from parity.codec import arrow
 from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances, compare
@@ -177,10 +178,13 @@ def check_profiles(cases: Sequence[GoldenCase]) -> None:
 
 
 def case_tolerances(case: GoldenCase, profile: Profile) -> Tolerances:
-    """The rules that judge a case: those it was recorded with, for its profile against `profile`."""
+    """The rules that judge a case: those it was recorded with, for its profile against `profile`.
+
+    Where both are exact, of one machine and one class of buckets, it is the bits that are compared.
+    """
     recorded = case.meta.recorded_profile
-    rules = Tolerances.from_mapping(case.meta.tolerance)
-    return rules.for_pair(pair_side(recorded), pair_side(profile))
+    rules = Tolerances.from_mapping(case.meta.tolerance).for_pair(pair_side(recorded), pair_side(profile))
+    return exact.tolerances(rules, recorded, case.meta.fingerprint, profile)
 
 
 def environment(engine: Engine) -> dict[str, str]:
