@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,12 +86,15 @@ def test_in_ci_no_handler_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_test_that_comes_with_a_handler_passes(tmp_path: Path) -> None:
     made = create("churn")
     run = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made.folder)]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 10  # the goldens, one for each law that applies, and the one that does not fit
 
 
 @pytest.mark.slow
