@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from parity import (
     Bool,
@@ -82,6 +84,18 @@ def test_rows_drawn_for_a_field_fit_it(field: Field) -> None:
 def digest() -> str:
     rows = row_digests(generated_batch(EVERYTHING, 12).to_table())
     return hashlib.sha256(b"".join(rows)).hexdigest()
+
+
+def test_what_hypothesis_drew_before_changes_no_row() -> None:
+    before = digest()
+
+    @settings(database=None, max_examples=50)
+    @given(st.integers(0, 255), st.sampled_from(EVERYTHING.names), st.floats(0.0, 1.0))
+    def draw(number: int, name: str, share: float) -> None:
+        assert number >= 0
+
+    draw()
+    assert digest() == before
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -85,7 +85,10 @@ def value_of(batch: Batch, name: str, row: int) -> Any:
         return column.arrays()[0]
     if isinstance(field, Timestamp | Date):
         return None  # as_py knows neither nanoseconds nor all years; there is no search among times
-    return column.arrow[0].as_py()
+    try:
+        return column.arrow[0].as_py()
+    except (OverflowError, ValueError):  # a list or struct holds a time that Python's calendar does not know
+        return None
 
 
 def simplify(field: Field, value: Any, fails: Fails, budget: Budget) -> Any | None:
@@ -155,9 +158,9 @@ def _search(field: Field, value: Any, fails: Fails, budget: Budget) -> None:
         case Struct():
             _simpler_members(field, value, fails, budget)
         case Tensor():
-            _emptier(field, value, fails, budget)
+            _emptier(field, _as_array(field, value), fails, budget)
         case Image() if field.form == "array":
-            _emptier(field.as_tensor, value, fails, budget)
+            _emptier(field.as_tensor, _as_array(field.as_tensor, value), fails, budget)
         case _:
             pass
 
@@ -237,6 +240,18 @@ def _emptier(field: Tensor, array: np.ndarray[Any, Any], fails: Fails, budget: B
         fails(with_only(places, ones))
 
 
+def _as_array(field: Tensor, value: Any) -> np.ndarray[Any, Any]:
+    """A tensor as an array; inside a list or a struct it comes flat, or as its data and shape."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, dict):
+        told = cast("dict[str, Any]", value)
+        return np.asarray(told["data"], field.numpy_dtype).reshape(told["shape"])
+    return np.asarray(value, field.numpy_dtype).reshape(
+        [-1 if size is None else size for size in field.shape]
+    )
+
+
 def _part(budget: Budget) -> Budget:
     """A share of what is left, so that one value does not spend it all; the trials count in `budget` too."""
     return Budget(max(8, budget.trials // 4))
@@ -245,4 +260,7 @@ def _part(budget: Budget) -> Budget:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
-    return type(one) is type(other) and one == other
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except ValueError:  # containers of arrays
+        return False

@@ -169,12 +169,11 @@ def _integers(field: Integer) -> SearchStrategy[int]:
 def _floats(field: Floating) -> SearchStrategy[Any]:
     from hypothesis import strategies as st
 
-    low = -_LARGEST if field.ge is None else float(field.ge)
-    high = _LARGEST if field.le is None else float(field.le)
-    if field.numpy_dtype.itemsize == 2:
-        low, high = max(low, -6e4), min(high, 6e4)
-    if low > high:
-        low, high = min(low, high), max(low, high)
+    largest = min(_LARGEST, 6e4) if field.numpy_dtype.itemsize == 2 else _LARGEST
+    low = -largest if field.ge is None else float(field.ge)
+    high = largest if field.le is None else float(field.le)
+    if low > high:  # a bound beyond what is large
+        low, high = (low, low) if field.le is None else (high, high)
     bounded = field.ge is not None or field.le is not None
     special = [number for number in _SPECIAL if low <= number <= high or not (bounded or np.isfinite(number))]
     ordinary = st.floats(low, high, allow_nan=False, allow_infinity=False)
@@ -240,9 +239,11 @@ def _nothing_from_outside() -> Generator[None]:
         if read is not None:
             none_known = type(inner._local_constants)()
             inner._get_local_constants = lambda: none_known
+            inner.CONSTANTS_CACHE.cache.clear()
         try:
             yield
         finally:
             configuration.set_hypothesis_home_dir(home)
             if read is not None:
                 inner._get_local_constants = read
+                inner.CONSTANTS_CACHE.cache.clear()
