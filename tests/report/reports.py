@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
 from parity.compare import Close, Comparison, Tolerances, compare
+from parity.laws.noise import ColumnNoise
 from parity.laws.outcome import Counterexample, LawOutcome
 from parity.replay import DriftReport
 from parity.replay.model import ColumnDrift, FailureDrift, LabelDrift, ScoreDrift, Slice, Traffic
@@ -54,16 +57,31 @@ def entry(
     return Entry(runner, more.pop("case", "sample"), wire, 64, comparison, 0.25, **more)  # pyright: ignore
 
 
-def law(verdict: str = "holds", name: str = "order", text: str = "") -> LawOutcome:
+SNIPPET = """import parity
+
+with parity.Engine(parity.load_handler("handlers/fashion")) as engine:
+    print(engine.run(rows))
+"""
+
+
+def law(verdict: str = "holds", name: str = "order", text: str = "", **more: Any) -> LawOutcome:
     found = None
     if verdict == "broken":
         rows = pa.table({"title": [text or "boot", "shoe"], "price": [1.5, float("nan")]})
         labels = ("row 5", f"neighbour: {text or 'nan'}")
         found = Counterexample(
-            rows, labels, 0, "confidence", 0.5, float("nan"), "alone, and in this batch of 2"
+            rows,
+            labels,
+            0,
+            "confidence",
+            0.5,
+            float("nan"),
+            "alone, and in this batch of 2",
+            before=rows if more.pop("before", False) else None,
+            snippet=more.pop("snippet", ""),
         )
     sentence = "The answer for a row does not depend on the order of rows."
-    return LawOutcome(name, sentence, verdict, 128, detail=f"found {text}", counterexample=found)  # pyright: ignore
+    return LawOutcome(name, sentence, verdict, 128, detail=f"found {text}", counterexample=found, **more)  # pyright: ignore
 
 
 def report(*entries: Entry, laws: tuple[LawOutcome, ...] = (), **more: str) -> CheckReport:
@@ -119,10 +137,15 @@ def diagnosis(text: str = "") -> Diagnosis:
 
 
 def diagnosed(text: str = "") -> CheckReport:
-    """Give a report of a divergence of which the cause was found."""
-    return report(
-        entry(divergent(), "online", "json", diagnosis=diagnosis(text)), reference="handlers/fashion"
+    """Give a report of a divergence and of a broken law of which the causes were found."""
+    found = entry(divergent(), "online", "json", diagnosis=diagnosis(text))
+    noise = (ColumnNoise(f"confidence{text}", "float32", 128, 12, 3.0, 1e-7, 1e-7),)
+    laws = (
+        law("broken", "neighbours", text, diagnosis=diagnosis(text), snippet=SNIPPET + text, before=True),
+        law("broken", "order", follows="neighbours"),
+        law("noise", "batch-size", noise=noise, executed=("in batches of 1", f"in batches of 7{text}")),
     )
+    return report(found, laws=laws, reference="handlers/fashion")
 
 
 def hostile() -> CheckReport:
@@ -138,7 +161,11 @@ def hostile() -> CheckReport:
         entry(None, HOSTILE, error=HOSTILE),
     ]
     return report(
-        *entries, laws=(law("broken", HOSTILE, HOSTILE),), handler=HOSTILE, version=HOSTILE, profile=HOSTILE
+        *entries,
+        laws=(law("broken", HOSTILE, HOSTILE), *diagnosed(HOSTILE).laws),
+        handler=HOSTILE,
+        version=HOSTILE,
+        profile=HOSTILE,
     )
 
 

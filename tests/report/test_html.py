@@ -126,6 +126,28 @@ def test_a_diagnosis_shows_cause_evidence_stages_and_what_was_ruled_out():
     )
 
 
+def test_a_broken_law_shows_its_counterexample_its_snippet_and_what_it_follows_from():
+    text = render(diagnosed())
+    for words in (
+        "Smallest counterexample: 2 rows, asked alone, and in this batch of 2",
+        "its answer differs",
+        "Asked before, in a batch of their own: 2 rows",
+        "Run this in a notebook to see it",
+        "with parity.Engine(parity.load_handler(&quot;handlers/fashion&quot;)) as engine:\n    print(",
+        "Law <b>neighbours</b> is broken, too, and may be all there is to this.",
+        "parity check handlers/fashion --law order",
+    ):
+        assert words in text
+
+
+def test_the_laws_tell_what_was_executed_and_the_noise_that_was_measured():
+    text = render(diagnosed())
+    assert "2 ways" in text
+    assert "<li>in batches of 7</li>" in text
+    assert "Float noise, measured" in text
+    assert "12 of 128" in text
+
+
 def test_runners_that_differ_alike_are_one_article():
     text = render(photo_report())
     assert text.count("<article") == 1

@@ -58,6 +58,8 @@ def test_a_diagnosis_is_told_with_stage_rows_figures_cause_and_evidence():
     )
     assert "max abs 1.42" in text
     assert "cause: channel-order: the channels of an image come in another order (the permutation" in text
+    assert "law neighbours is broken, too, and may be all there is to this" in text
+    assert "snippet to see it in a notebook: in the HTML report" in text
 
 
 def test_a_divergence_of_one_runner_fits_a_screen():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from parity.report.model import REPEATABLE, CheckReport, diagnosis_of
+from parity.report.model import CheckReport
 
 LARGEST_NOISE = 1e-3
 """The relative distance up to which rounding may explain a difference: ten bits of significand."""
@@ -33,9 +33,10 @@ def advice(report: CheckReport) -> list[str]:
     found += _remedies(report)
     found += _who_differs(report)
     found += _what_would_pass(report)
-    broken = [law.law for law in report.laws if law.verdict == "broken" and law.law != REPEATABLE]
+    broken = [law for law in report.laws if law.verdict == "broken" and law.counterexample is not None]
     if broken:
-        found.append(f"Look at the counterexample of law {broken[0]!r}: the fewest rows that break it.")
+        first = next((law for law in broken if not law.follows), broken[0])
+        found.append(f"Look at the counterexample of law {first.law!r}: the fewest rows that break it.")
     if report.fingerprint_changes() and any(report.failures()):
         names = list(report.fingerprint_changes())
         found.append(f"Since the recording these changed, which may be the cause: {', '.join(names[:6])}.")
@@ -49,7 +50,7 @@ def reference(report: CheckReport) -> str:
 
 def _remedies(report: CheckReport) -> Iterator[str]:
     """What the causes that were found ask for, each once."""
-    found = [diagnosis_of(law) for law in report.broken()] + [entry.diagnosis for entry in report.failures()]
+    found = [law.diagnosis for law in report.broken()] + [entry.diagnosis for entry in report.failures()]
     causes = {item.cause.name: item.cause for item in found if item is not None and item.cause is not None}
     yield from (f"{cause.name}: {cause.remedy}" for cause in causes.values() if cause.remedy)
 

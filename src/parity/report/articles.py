@@ -11,7 +11,7 @@ from parity.report.advice import reference
 from parity.report.diagnosed import cause, rows_told, ruled_out, stages
 from parity.report.markup import folded, snippet, text, verdict
 from parity.report.matrix import ENGINE
-from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
+from parity.report.model import CheckReport, Entry
 from parity.report.words import number, ulps
 
 if TYPE_CHECKING:
@@ -52,27 +52,28 @@ def entry_article(group: Sequence[Entry], report: CheckReport, place: str, *, br
 
 def law_article(law: LawOutcome, report: CheckReport, place: str, *, brief: bool = False) -> str:
     """A law that is broken or could not be tried; `brief` leaves the counterexample's rows out."""
-    found = diagnosis_of(law)
+    found, example = law.diagnosis, law.counterexample
     differing = f"{law.differing} of {law.pairs} pairs of answers differ" if law.pairs else ""
     body = [
         f'<p class="says">{_sentence(law.sentence)}.</p>',
         f"<p>{text(law.detail)}</p>" if law.detail else "",
+        f"<p>Law <b>{text(law.follows)}</b> is broken, too, and may be all there is to this.</p>"
+        if law.follows
+        else "",
         cause(found),
         _facts(found, {"Compared": differing} if differing else {}),
         stages(found),
     ]
-    if law.counterexample is not None and brief:
-        body.append(f"<p>{text(law.counterexample.summary()[:600])}</p>")
-    elif law.counterexample is not None:
-        body.append(evidence.counterexample(law.counterexample))
-    code = snippet_of(law)
+    if example is not None:
+        body.append(f"<p>{text(example.summary(), 600)}</p>" if brief else evidence.counterexample(example))
     body.append(ruled_out(found))
-    if code:
-        body.append(snippet(code, "Run this in a notebook to see it"))
+    if example is not None and example.snippet:
+        body.append(snippet(example.snippet, "Run this in a notebook to see it"))
     else:
-        body.append(
-            snippet(f"parity check {reference(report)} --law {shlex.quote(law.law)}", "Try this law again")
-        )
+        if example is not None and example.why_no_snippet:
+            body.append(f'<p class="small quiet">No snippet: {text(example.why_no_snippet)}</p>')
+        again = f"parity check {reference(report)} --law {shlex.quote(law.law)}"
+        body.append(snippet(again, "Try this law again"))
     return _card(place, f"Law: {law.law}", law.verdict, "".join(body))
 
 

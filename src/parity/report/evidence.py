@@ -145,8 +145,18 @@ def counterexample(found: Counterexample, pictures: Sequence[Pictured] = ()) -> 
         f"<h4>Smallest counterexample: {count} row{'s' if count > 1 else ''}, asked {text(found.how)}</h4>"
         f'<div class="pair"><div class="head"><b>{text(found.column)}</b>'
         f"<span>of {text(found.labels[found.row])}</span></div>{values}{pictured(pictures)}</div>"
-        f'<div class="rows">{"".join(kept)}</div>{more}'
+        f'<div class="rows">{"".join(kept)}</div>{more}{_before(told.get("before"))}'
     )
+
+
+def _before(rows: object) -> str:
+    """The rows that were asked before, in a batch of their own."""
+    if not rows:
+        return ""
+    found = cast("list[Mapping[str, object]]", rows)
+    cards = "".join(f'<div class="case">{fields(row)}</div>' for row in found[:MAX_ROWS])
+    count = f"{len(found)} row{'s' if len(found) > 1 else ''}"
+    return folded(f"Asked before, in a batch of their own: {count}", f'<div class="rows">{cards}</div>')
 
 
 def _case(label: str, row: Mapping[str, object], found: Counterexample, place: int) -> str:

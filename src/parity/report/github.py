@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import Cell, divergences, matrix
-from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
+from parity.report.model import CheckReport, Entry
 from parity.report.words import clean, number, percent, worst
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ MAX_ANNOTATIONS = 10
 """GitHub shows no more errors than this of one step."""
 
 MAX_DETAILED = 12
+MAX_CODE = 20_000
 
 _SIGNS = {
     "identical": "✅",
@@ -140,11 +141,12 @@ def _law(law: LawOutcome) -> list[str]:
     lines = [f"### {_sign(law.verdict)} Law {_text(law.law)}: {law.verdict}", "", _text(law.sentence), ""]
     if law.detail:
         lines += [_text(law.detail), ""]
-    lines += _diagnosis(diagnosis_of(law))
-    if law.counterexample is not None:
-        lines += [f"**Counterexample**: {_text(law.counterexample.summary()[:1500])}", ""]
-    code = snippet_of(law)
-    return lines + (_block(code, "python") if code else [])
+    lines += _diagnosis(law.diagnosis)
+    if law.counterexample is None:
+        return lines
+    lines += [f"**Counterexample**: {_text(law.counterexample.summary()[:1500])}", ""]
+    code = law.counterexample.snippet
+    return lines + (_block(code, "python") if 0 < len(code) <= MAX_CODE else [])
 
 
 def _entries(group: Sequence[Entry]) -> list[str]:
@@ -184,8 +186,7 @@ def _law_message(law: LawOutcome) -> str:
     parts = [law.detail or law.sentence]
     if law.counterexample is not None:
         parts.append(law.counterexample.summary()[:600])
-    found = diagnosis_of(law)
-    return "\n".join([*parts, found.summary()] if found is not None else parts)
+    return "\n".join([*parts, law.diagnosis.summary()] if law.diagnosis is not None else parts)
 
 
 def _entry_message(entry: Entry) -> str:

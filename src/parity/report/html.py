@@ -18,7 +18,7 @@ from parity.report.markup import folded, hero, mark, pairs, table, text, tone, v
 from parity.report.matrix import Cell, Matrix, divergences, matrix
 from parity.report.model import CheckReport, Entry
 from parity.report.page import MAX_BYTES, Room, document
-from parity.report.words import clean, percent, ulps, worst
+from parity.report.words import clean, number, percent, ulps, worst
 
 MAX_CHECKS = 60
 MAX_RUNNERS = 40
@@ -231,11 +231,33 @@ def _laws(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> str:
     for law in report.laws[:MAX_CHECKS]:
         place = anchors.get(("engine", "law", law.law))
         name = f'<a href="#{place}">{text(law.law)}</a>' if place else text(law.law)
+        ways = "".join(f"<li>{text(way, 200)}</li>" for way in law.executed[:MAX_STEPS])
+        tried = folded(f"{len(law.executed)} ways", f'<ul class="small">{ways}</ul>') if ways else ""
         told = f'<span class="wrap">{text(law.sentence)}</span>'
-        detail = f'<span class="wrap quiet">{text(law.detail, 300)}</span>'
+        detail = f'<div class="wrap quiet">{text(law.detail, 300)}{tried}</div>'
         rows.append([f'<b class="name">{name}</b>', verdict(law.verdict), str(law.pairs), told, detail])
     head = ["law", "verdict", "#compared", "what it says", "what was found"]
-    return f'<section><h2 id="laws">Laws</h2>{table(head, rows)}</section>'
+    return f'<section><h2 id="laws">Laws</h2>{table(head, rows)}{_noise(report)}</section>'
+
+
+def _noise(report: CheckReport) -> str:
+    """How far answers lie apart that laws accept as float noise, for each law and column where any do."""
+    rows = [
+        [
+            f'<b class="name">{text(law.law)}</b>',
+            f'<span class="name">{text(item.column)}</span>',
+            f"{item.differing} of {item.pairs}",
+            ulps(item.ulp),
+            number(item.rel),
+            number(item.abs),
+        ]
+        for law in report.laws
+        if law.verdict == "noise"
+        for item in law.noise
+        if item.differing
+    ]
+    head = ["law", "column", "#pairs with other bits", "#largest", "#of its scale", "#absolute"]
+    return folded("Float noise, measured", table(head, rows[:MAX_FACTS]))
 
 
 def _agreeing(report: CheckReport, room: Room) -> str:

@@ -228,13 +228,3 @@ class CheckReport:
             "fingerprint_changes": {name: list(sides) for name, sides in self.fingerprint_changes().items()},
             "notes": list(self.notes),
         }
-
-
-def diagnosis_of(law: LawOutcome) -> Diagnosis | None:
-    """What triage found about a broken law, where it was asked."""
-    return getattr(law, "diagnosis", None)
-
-
-def snippet_of(law: LawOutcome) -> str:
-    """Code that shows the broken law in a notebook; empty where there is none."""
-    return getattr(law, "snippet", None) or ""

@@ -9,7 +9,7 @@ from parity.compare import ColumnComparison, Comparison
 from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import divergences
-from parity.report.model import CheckReport, Entry, diagnosis_of, snippet_of
+from parity.report.model import CheckReport, Entry
 from parity.report.words import clean, number, percent, remarks, value, worst, worst_of_column
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def render(report: CheckReport, *, colour: bool = False) -> str:
     lines = [*_plain([f"{report.handler} {report.version} · profile {report.profile}"]), ""]
     lines += _entries(report, colour)
     lines += _laws(report.laws, colour)
-    broken = list(report.broken())
+    broken = sorted(report.broken(), key=lambda law: bool(law.follows))
     for law in broken[:MAX_DETAILED]:
         lines += ["", *_plain(law_lines(law))]
     groups = [group for group in divergences(report) if group[0].comparison is not None]
@@ -138,11 +138,13 @@ def law_lines(law: LawOutcome) -> Iterator[str]:
     yield f"law {law.law} is {law.verdict}{differing}: {law.sentence}"
     if law.detail:
         yield f"  {law.detail}"
+    if law.follows:
+        yield f"  law {law.follows} is broken, too, and may be all there is to this"
     if law.counterexample is not None:
         yield f"  counterexample: {law.counterexample.summary()}"
-    yield from _diagnosis(diagnosis_of(law))
-    if snippet_of(law):
-        yield '  snippet: in the HTML report (--html FILE), and in --json at "snippet" of this law'
+    yield from _diagnosis(law.diagnosis)
+    if law.counterexample is not None and law.counterexample.snippet:
+        yield "  snippet to see it in a notebook: in the HTML report (--html FILE), and in --json"
 
 
 def entry_lines(group: Sequence[Entry]) -> Iterator[str]:
