@@ -29,11 +29,12 @@ _PREFERRED: Final[tuple[str, ...]] = tuple(
     """
 input-mutated undeclared-read undeclared-write undeclared-output empty-batch
 wall-clock hash-seed timezone-of-process locale working-directory thread-count
-train-mode generator-consumed stale-buffer shared-state
+train-mode
 null-promotes-dtype non-finite-neighbour
 channel-order alpha bit-depth transpose orientation pixel-shift resize-antialias
 integer-through-float wrap softmax-missing denormals recast rounding ddof byte-order
 number-format date-order timezone-shift text-normalisation text-encoding truncation
+generator-consumed stale-buffer shared-state
 row-shift row-order column-order null-order
 affine-scale gamma clipping
 global-rng unseeded-rng state-kept

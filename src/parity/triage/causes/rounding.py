@@ -47,14 +47,16 @@ _MODES: Final[dict[str, Callable[[Doubles], Doubles]]] = {
 }
 
 
-def _rounded(digits: int, mode: Callable[[Doubles], Doubles]) -> Change:
-    power = 10.0**digits
+def _rounded(digits: int, mode: Callable[[Doubles], Doubles], *, wide: bool) -> Change:
+    """Round in float64, or in the value's own dtype, which decides ties in another way."""
+    power = 10**digits
 
     def change(value: Value) -> Value | None:
         if value.dtype.kind != "f":
             return None
         with np.errstate(all="ignore"):
-            return (mode(value.astype(np.float64) * power) / power).astype(value.dtype)
+            scaled = (value.astype(np.float64) if wide else value) * power
+            return (mode(scaled) / power).astype(value.dtype)
 
     return change
 
@@ -77,7 +79,18 @@ def rounding(case: Case) -> Finding:
     floats = [item for item in pairs if is_float(item)]
     for digits in range(10) if floats else ():
         for mode in ("half to even", "half up", "toward zero", "down"):
-            found = _exactly(case, floats, _rounded(digits, _MODES[mode]), 10.0**-digits)
+            found = next(
+                (
+                    removed
+                    for wide in (True, False)
+                    if (
+                        removed := _exactly(
+                            case, floats, _rounded(digits, _MODES[mode], wide=wide), 10.0**-digits
+                        )
+                    )
+                ),
+                None,
+            )
             if found is not None:
                 how = "" if mode.startswith("half") else f" {mode}"
                 places = "whole numbers" if digits == 0 else f"{digits} decimals"
@@ -104,11 +117,12 @@ def _tells(values: list[Value | None], step: float) -> bool:
     kept = [value.astype(np.float64).ravel() for value in values if value is not None]
     sizes = np.abs(np.concatenate([*kept, np.empty(0)]))
     sizes = sizes[np.isfinite(sizes)]
-    return bool(np.log10(np.maximum(1.0, sizes / step)).sum() >= _DIGITS)
+    sizes = sizes[sizes > step]
+    return bool((np.log10(sizes) - np.log10(step)).sum() >= _DIGITS)
 
 
 def _exactly(case: Case, pairs: list[Pair], change: Change, step: float) -> Removed | None:
-    """As `removed_by`, but to the bit, and only where one side does change: rounding leaves no noise."""
+    """As `removed_by`, but to the last bit: rounding leaves no noise."""
     for item in pairs:
         rows = case.rows_of(item)
         for side in ("expected", "obtained"):
@@ -129,8 +143,9 @@ def _rounds_to(change: Change, one: Value | None, other: Value | None) -> bool:
         return False
     with np.errstate(all="ignore"):
         target = other.astype(changed.dtype)
-        is_rounded = np.array_equal(changed, target, equal_nan=True)
-        return bool(is_rounded and not np.array_equal(one, target, equal_nan=True))
+        last_bit = 2 * float(np.finfo(changed.dtype).eps)
+        is_rounded = np.allclose(changed, target, rtol=last_bit, atol=0, equal_nan=True)
+        return bool(is_rounded and not np.allclose(one, target, rtol=2 * last_bit, atol=0, equal_nan=True))
 
 
 def _two_modes(case: Case, item: Pair) -> Explained | None:

@@ -14,6 +14,9 @@ from parity.triage.values import Pair
 
 Doubles = npt.NDArray[np.float64]
 
+_LEFT: Final = 0.01
+"""What a map may leave of the largest difference; more is no explanation of it."""
+
 _ENOUGH: Final = 4
 """Distinct values that a map of two parameters must fit before it says anything."""
 
@@ -111,7 +114,8 @@ def fit(one: Doubles, other: Doubles, dtype: str = "float32") -> tuple[float, fl
     offset = float(y.mean() - scale * middle)
     noise = {"float16": 3e-3, "float32": 2e-5}.get(dtype, 1e-9)
     size = max(float(np.abs(y).max()), abs(offset))
-    if np.abs(scale * x + offset - y).max() > noise * size or scale == 0:
+    left = float(np.abs(scale * x + offset - y).max())
+    if left > noise * size or left > _LEFT * float(np.abs(y - x).max()) or scale == 0:
         return None
     return scale, offset
 

@@ -47,10 +47,10 @@ def _equal_as(item: Pair, rows: list[int], dtype: str, kinds: set[str]) -> Expla
         ]
     if len(cast) < len(pairs) or not all(np.array_equal(one, other, equal_nan=True) for one, other in cast):
         return None
-    if kinds == {"float64"} and not _one_is_narrow(pairs, cast):
+    if len(kinds) == 1 and not _one_is_narrow(pairs, cast):
         return None
     sides = {str(value.dtype) for pair in pairs for value in pair if value is not None}
-    which = " and ".join(sorted(sides)) if len(sides) > 1 else f"values of {dtype} in float64"
+    which = " and ".join(sorted(sides)) if len(sides) > 1 else f"values of {dtype} in {next(iter(kinds))}"
     return Explained(
         f"cast to {dtype}, {item.place} is equal on {len(rows)} of {len(rows)} differing rows ({which})",
         f"one side computes with {dtype}, the other with {'float64' if 'float64' in kinds else 'float32'}",
