@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ class Twin(PaymentScorer):
 
 class Broken(Twin):
     def limit(self) -> float:
-        notes = Path(tempfile.gettempdir()) / "payment-limit.txt"
+        notes = Path("/srv/payments/limit.txt")
         try:
             return float(notes.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -13,7 +13,7 @@ from benchmarks.skew.natural_rows import payments
 from benchmarks.skew.tables import DEVIATIONS, MEANS, PaymentScorer
 from parity import Batch
 
-EXPECTED = Expected("inputs-untouched", "preprocess", "", "input-mutated")
+EXPECTED = Expected("inputs-untouched", "preprocess", "amount", "input-mutated")
 
 
 class Twin(PaymentScorer):

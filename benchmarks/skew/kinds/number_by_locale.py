@@ -35,7 +35,12 @@ class Broken(Twin):
     def separator(self) -> str:
         # What formatting libraries do: the first of these that is set names the locale.
         named = next(
-            (os.environ[name] for name in ("LC_ALL", "LC_NUMERIC", "LANG") if os.environ.get(name)), ""
+            (
+                os.environ[name]
+                for name in ("LANGUAGE", "LC_ALL", "LC_NUMERIC", "LANG")
+                if os.environ.get(name)
+            ),
+            "",
         )
         return "," if named.partition("_")[0] in ("de", "es", "fr", "it", "tr") else "."
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pyarrow as pa
+import torch
 
 from benchmarks.skew.kind import Expected
 from benchmarks.skew.natural_rows import generator, table_of, vectors
@@ -36,7 +35,7 @@ class Twin(Handler):
 
 class Broken(Twin):
     def pieces(self) -> int:
-        return max(1, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
+        return torch.get_num_threads()
 
 
 def rows() -> pa.Table:
