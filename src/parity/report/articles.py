@@ -16,7 +16,7 @@ from parity.report.words import number, ulps
 
 if TYPE_CHECKING:
     from parity.compare import ColumnComparison
-    from parity.laws import LawOutcome
+    from parity.laws import Counterexample, LawOutcome
     from parity.report.imagery import Pictured
     from parity.report.samples import Samples
     from parity.triage import Diagnosis
@@ -36,7 +36,8 @@ def entry_article(group: Sequence[Entry], report: CheckReport, place: str, *, br
     if first.comparison is None:
         body = f"<p><code>{text(first.error or 'no reason was given')}</code></p>"
         return _card(place, title, first.verdict, listed + body + again)
-    body = [listed, evidence.findings(first.comparison), cause(first.diagnosis), _facts(first.diagnosis)]
+    body = [listed, evidence.findings(first.comparison), cause(first.diagnosis)]
+    body.append(_facts(first.diagnosis, rows_told(first.diagnosis.rows) if first.diagnosis else ""))
     body.append(stages(first.diagnosis))
     if brief:
         body.append(evidence.columns(first.comparison.divergent()))
@@ -61,7 +62,7 @@ def law_article(law: LawOutcome, report: CheckReport, place: str, *, brief: bool
         if law.follows
         else "",
         cause(found),
-        _facts(found, {"Compared": differing} if differing else {}),
+        _facts(found, _asked(example), {"Compared": differing} if differing else {}),
         stages(found),
     ]
     if example is not None:
@@ -75,6 +76,10 @@ def law_article(law: LawOutcome, report: CheckReport, place: str, *, brief: bool
         again = f"parity check {reference(report)} --law {shlex.quote(law.law)}"
         body.append(snippet(again, "Try this law again"))
     return _card(place, f"Law: {law.law}", law.verdict, "".join(body))
+
+
+def _asked(example: Counterexample | None) -> str:
+    return "" if example is None else example.labels[example.row]
 
 
 def _columns(divergent: Sequence[ColumnComparison], kept: Samples | None) -> Iterator[str]:
@@ -101,15 +106,16 @@ def _card(place: str, title: str, word: str, body: str) -> str:
     )
 
 
-def _facts(found: Diagnosis | None, more: Mapping[str, str] | None = None) -> str:
+def _facts(found: Diagnosis | None, rows: str, more: Mapping[str, str] | None = None) -> str:
+    """Column, rows and figures; `rows` says which rows in words."""
     facts = dict(more or {})
     if found is not None:
-        facts["Column"] = found.column
         figures = dict(found.figures)
-        if found.rows:
-            whole = figures.pop("rows", None)
-            share = f"{len(found.rows)} of {number(whole)}" if whole else str(len(found.rows))
-            facts["Rows that differ"] = f"{share}: {rows_told(found.rows)}"
+        facts |= {"Column": found.column, "Rows": rows}
+        whole = figures.pop("rows", None)
+        for name in [name for name in figures if name.startswith("rows ")]:
+            of = "" if whole is None else f" of {number(whole)}"
+            facts[name[:1].upper() + name[1:]] = f"{number(figures.pop(name))}{of}"
         facts |= {name[:1].upper() + name[1:]: _figure(name, size) for name, size in figures.items()}
     told = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(item)}</dd></div>" for name, item in facts.items() if item

@@ -142,7 +142,7 @@ def law_lines(law: LawOutcome) -> Iterator[str]:
         yield f"  law {law.follows} is broken, too, and may be all there is to this"
     if law.counterexample is not None:
         yield f"  counterexample: {law.counterexample.summary()}"
-    yield from _diagnosis(law.diagnosis)
+    yield from _diagnosis(law.diagnosis, positions=False)
     if law.counterexample is not None and law.counterexample.snippet:
         yield "  snippet to see it in a notebook: in the HTML report (--html FILE), and in --json"
 
@@ -165,7 +165,7 @@ def entry_lines(group: Sequence[Entry]) -> Iterator[str]:
         yield f"  ... and {len(columns) - MAX_COLUMNS} more columns"
 
 
-def _diagnosis(found: Diagnosis | None) -> Iterator[str]:
+def _diagnosis(found: Diagnosis | None, *, positions: bool = True) -> Iterator[str]:
     """Stage, column, rows and figures on a line; the cause with its evidence, or how many were ruled out."""
     if found is None:
         return
@@ -174,7 +174,7 @@ def _diagnosis(found: Diagnosis | None) -> Iterator[str]:
         parts[0] += f" at {found.place}"
     if found.column:
         parts.append(f"column {found.column}")
-    if found.rows:
+    if found.rows and positions:
         parts.append(f"rows {rows_told(found.rows, 6)}")
     figures = sorted(found.figures.items(), key=lambda item: not item[0].startswith("max"))
     parts += [f"{name} {number(size)}" for name, size in figures[:3]]
