@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parity.compare import Close, Exact, Tolerances, compare
+from parity.compare import (
+    Bits,
+    Close,
+    Cosine,
+    Exact,
+    Label,
+    Pixels,
+    Rule,
+    SetLike,
+    Text,
+    Tolerances,
+    TopK,
+    compare,
+)
+from tests.compare.cases import tables
 
 SCALARS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
@@ -87,7 +102,7 @@ def laid_out(draw: st.DrawFn, values: pa.Array[Any]) -> pa.ChunkedArray[Any]:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_table_equals_itself_in_any_memory_layout(data: st.DataObject):
     values = data.draw(columns())
     table = pa.table({"x": values})
@@ -108,7 +123,7 @@ def same(one: object, other: object) -> bool:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_changed_value_is_found_in_its_row(data: st.DataObject):
     kind, strategy = data.draw(st.sampled_from([of for of in TYPES if of[0] != pa.null()]))
     rows = data.draw(st.lists(st.none() | strategy, min_size=1, max_size=6))
@@ -162,3 +177,73 @@ def test_every_comparison_serialises_and_its_needed_ulp_passes(ours: list[float]
         assert compare(expected, obtained, Tolerances({"x": Close(ulp=max(distances.needed_ulp, 1))}))
         if distances.needed_ulp > 1:
             assert not compare(expected, obtained, Tolerances({"x": Close(ulp=distances.needed_ulp - 1)}))
+
+
+FLOAT_LISTS = st.lists(st.floats(0, 1, width=32), max_size=4)
+SYMMETRIC: list[tuple[Rule, pa.DataType, st.SearchStrategy[Any]]] = [
+    (Exact(), pa.float32(), st.floats(width=32)),
+    (Bits(), pa.float32(), st.floats(width=32)),
+    (Close(atol=0.25), pa.float64(), st.floats(-2, 2)),
+    (Exact(nulls="nan"), pa.float32(), st.none() | st.floats(width=32)),
+    (Text(edits=1), pa.string(), st.text("ab ", max_size=4)),
+    (Label(), pa.list_(pa.float32()), FLOAT_LISTS),
+    (TopK(k=2), pa.list_(pa.float32()), FLOAT_LISTS),
+    (Cosine(least=0.9), pa.list_(pa.float32()), FLOAT_LISTS),
+    (SetLike(), pa.list_(pa.string()), st.lists(st.text("ab", max_size=1), max_size=3)),
+    (SetLike(multiset=True), pa.list_(pa.int64()), st.lists(st.integers(0, 2), max_size=3)),
+    (Pixels(lsb=2), pa.list_(pa.uint8()), st.lists(st.integers(0, 9), max_size=3)),
+]
+
+
+@pytest.mark.slow
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_rules_without_a_reference_judge_both_ways_alike(data: st.DataObject):
+    rule, kind, values = data.draw(st.sampled_from(SYMMETRIC))
+    sides = [
+        pa.table({"x": pa.array(data.draw(st.lists(values, min_size=4, max_size=4)), kind)}) for _ in range(2)
+    ]
+    rules = Tolerances({"x": rule})
+    there, back = compare(sides[0], sides[1], rules), compare(sides[1], sides[0], rules)
+    assert there.verdict == back.verdict
+    assert there.failing_rows.tolist() == back.failing_rows.tolist()
+    assert there.differing_rows.tolist() == back.differing_rows.tolist()
+
+
+@pytest.mark.slow
+@given(st.data(), st.sampled_from(["ulp", "atol", "rtol"]), st.sampled_from(["column", "element"]))
+@settings(max_examples=100, deadline=None)
+def test_a_wider_tolerance_never_fails_a_row_that_a_narrower_one_passes(
+    data: st.DataObject, measure: str, scale: Any
+):
+    near = st.floats(-4, 4, width=32) | st.sampled_from([math.nan, math.inf, 0.0, -0.0, 1e-40])
+    rows = st.lists(st.none() | near, min_size=5, max_size=5)
+    sides = [pa.table({"x": pa.array(data.draw(rows), pa.float32())}) for _ in range(2)]
+    bounds = st.floats(1e-9, 1e9) if measure == "ulp" else st.floats(1e-9, 4)
+    small, large = sorted([data.draw(bounds), data.draw(bounds)])
+    failing = [
+        set(
+            compare(
+                *sides, Tolerances({"x": Close(**{measure: bound, "scale": scale})})
+            ).failing_rows.tolist()
+        )
+        for bound in (small, large)
+    ]
+    assert failing[1] <= failing[0]
+    exact = compare(*sides, Tolerances({"x": Exact()}))
+    assert failing[0] <= set(exact.failing_rows.tolist())
+
+
+@pytest.mark.slow
+@given(tables())
+@settings(max_examples=60, deadline=None)
+def test_counts_agree_with_the_rows_they_count(pair: tuple[pa.Table, pa.Table]):
+    found = compare(*pair)
+    assert (found.failing, found.differing) == (len(found.failing_rows), len(found.differing_rows))
+    for column in found.columns:
+        assert column.failing == len(column.failing_rows) == column.rows - column.within
+        assert len(column.differing_rows) == column.rows - column.identical
+        assert {row.row for row in column.worst} <= set(column.differing_rows.tolist())
+    failing = {row for column in found.columns for row in column.failing_rows.tolist()}
+    assert failing == set(found.failing_rows.tolist())
+    assert compare(pair[0], pair[0]).verdict == "identical"

@@ -22,6 +22,8 @@ Positions = npt.NDArray[np.int64]
 NAMED = 5
 """How many keys a finding names."""
 
+_BUCKETS = 65_536
+
 
 @dataclass(frozen=True)
 class Pairing:
@@ -113,14 +115,19 @@ def pair_keys(ours: Sequence[pa.Array[Any]], theirs: Sequence[pa.Array[Any]]) ->
 
 
 class KeyFindings:
-    """How many keys have no counterpart or are there twice, and the first few of them."""
+    """How many keys have no counterpart or are there twice, and the first few of them.
 
-    def __init__(self, key: Sequence[str]) -> None:
+    Args:
+        key: the key's columns.
+        rows: how many rows the expected table has.
+    """
+
+    def __init__(self, key: Sequence[str], rows: int) -> None:
         self._key = tuple(key)
+        self._order = _Order(rows)
         self._counts = [0, 0, 0, 0]
         self._keys = [0, 0, 0, 0]
         self._named: list[list[tuple[int, str]]] = [[], [], [], []]
-        self.reordered = False
 
     def add(
         self,
@@ -135,13 +142,7 @@ class KeyFindings:
         for side, (values, numbers) in enumerate(zip((ours, theirs), rows, strict=True)):
             first, times = pairing.repeated[side]
             self._name(2 + side, values, first, numbers, times)
-        matched = rows[1][pairing.obtained]
-        self.reordered = self.reordered or bool((matched[1:] < matched[:-1]).any())
-
-    @property
-    def unpaired(self) -> bool:
-        """Whether any row has no counterpart, or is a repetition."""
-        return any(self._counts)
+        self._order.add(rows[0][pairing.expected], rows[1][pairing.obtained])
 
     def findings(self) -> list[Finding]:
         """Failing findings for missing, extra and repeated keys, and a note on another order."""
@@ -161,7 +162,7 @@ class KeyFindings:
                 more = f" and {others} more" if others else ""
                 rows = f"{count} row{'s' if count > 1 else ''}"
                 found.append(Finding(kind, f"{rows} {what}: {name} {keys}{more}", name))
-        if self.reordered:
+        if self._order.changed(any(self._counts)):
             message = f"rows come in another order; paired by key {name!r}"
             found.append(Finding("row_order", message, name, fails=False))
         return found
@@ -184,6 +185,38 @@ class KeyFindings:
             named.append((int(rows[position]), _shown(values, position) + often))
         named.sort()
         del named[NAMED:]
+
+
+class _Order:
+    """Whether paired rows come in the same order on both sides, told from some pairs at a time."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._falls = self._moved = False
+        buckets = min(rows, _BUCKETS)
+        self._lowest = np.full(buckets, np.iinfo(np.int64).max)
+        self._highest = np.full(buckets, -1, np.int64)
+
+    def add(self, ours: Positions, theirs: Positions) -> None:
+        """Take in the row numbers of some pairs, ascending in the expected table."""
+        self._moved = self._moved or bool((ours != theirs).any())
+        self._falls = self._falls or bool((theirs[1:] < theirs[:-1]).any())
+        if not self._falls:
+            buckets = ours * len(self._lowest) // max(1, self._rows)
+            np.minimum.at(self._lowest, buckets, theirs)
+            np.maximum.at(self._highest, buckets, theirs)
+
+    def changed(self, unpaired: bool) -> bool:
+        """Whether the order differs.
+
+        Where rows are `unpaired`, and pairs were not given all at once, a move within a 65,536th of the rows
+        may go unseen.
+        """
+        if not unpaired:
+            return self._moved
+        there = self._highest >= 0
+        lowest, highest = self._lowest[there], self._highest[there]
+        return self._falls or bool((lowest[1:] < highest[:-1]).any())
 
 
 def _shown(values: Sequence[pa.Array[Any]], position: int) -> str:

@@ -229,7 +229,9 @@ def _runs(
 @contextmanager
 def _opened(path: Path) -> Generator[pq.ParquetFile]:
     try:
-        parquet = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        parquet = pq.ParquetFile(
+            path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+        )
     except (OSError, pa.ArrowException) as exc:
         text = " ".join(str(exc).split())
         raise DatasetError(f"{path}: not readable as Parquet: {text}") from exc

@@ -19,7 +19,7 @@ _NULL = np.uint64(0x2545F4914F6CDD1D)
 
 def hash_rows(columns: Sequence[pa.Array[Any]]) -> Hashes:
     """The hash of each row over several columns of one length; null has a hash of its own."""
-    total = np.zeros(len(columns[0]), np.uint64)
+    total = np.full(len(columns[0]), _ODD)
     for values in columns:
         total *= _MORE
         total += _column(values)

@@ -130,7 +130,7 @@ def compare_parts(
         DatasetError: a dataset cannot be read, or there is no place for the temporary files.
     """
     parts = min(parts, MAX_PARTS)
-    found, total = KeyFindings(key), PairedByKey()
+    found, total = KeyFindings(key, expected.num_rows), PairedByKey()
     errors = [0, 0]
     names = list(dict.fromkeys([*key, *columns]))
     with _folder(temporary, parts) as folder:

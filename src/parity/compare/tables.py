@@ -74,7 +74,7 @@ def compare_rows(
         kinds = key_types(key, expected.schema, obtained.schema)
         ours, theirs = key_values(expected, key, kinds), key_values(obtained, key, kinds)
         pairing = pair_keys(ours, theirs)
-        found = KeyFindings(key)
+        found = KeyFindings(key, expected.num_rows)
         places = _all_rows(expected), _all_rows(obtained)
         found.add(pairing, ours, theirs, places)
         compare_pairs(

@@ -30,7 +30,8 @@ def read_tolerances(path: str | Path) -> Tolerances:
         if name not in (*_TABLES, *_OTHERS):
             raise ConfigError(f"tolerance file {path}: {name!r} is not known; {did_you_mean(name, _TABLES)}")
         if name in _TABLES and not isinstance(table, dict):
-            raise ConfigError(f"tolerance file {path}: {name} is no table; write [{name}.<name>]")
+            header = name if name == "default" else f"{name}.<name>"
+            raise ConfigError(f"tolerance file {path}: {name} is no table; write [{header}]")
     try:
         return Tolerances.from_mapping(
             data.get("tolerance", {}),
