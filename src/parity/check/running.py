@@ -129,7 +129,7 @@ def check_goldens(
     """
     loaded = load_handler(ref, app_dir=app_dir)
     chosen_profile = loaded.profile(profile).with_settings(settings)
-    found = _cases(loaded, golden, cases)
+    found = goldens.select_cases(loaded, golden, cases)
     with Engine(loaded, chosen_profile) as engine:
         entries, said = _entries([_this_process(engine, found)], engine, found)
         fingerprint = goldens.environment(engine)
