@@ -290,21 +290,33 @@ class Case:
             The number of rows, where with changed inputs the engine gives the side that it does not give
             otherwise, on all of them; None where it does not, and where there is no engine.
         """
-        mine = self.side_of_engine
-        if mine is None or self.trials is None:
-            return None
         which = list(self.failing[:MAX_ROWS] if rows is None else rows)
-        if not which:
+        side = self._side_given(change, which)
+        return len(which) if side is not None and side != self.side_of_engine else None
+
+    def indifferent(self, change: Callable[[pa.Table], pa.Table | None]) -> int | None:
+        """Ask the engine the diverging rows with their inputs changed.
+
+        Returns:
+            The number of rows, where the engine gives the same values with changed inputs: it does not tell
+            what the change changes, while the other side does. None where it does, and without an engine.
+        """
+        which = list(self.failing[:MAX_ROWS])
+        side = self._side_given(change, which)
+        return len(which) if side is not None and side == self.side_of_engine else None
+
+    def _side_given(
+        self, change: Callable[[pa.Table], pa.Table | None], which: Sequence[int]
+    ) -> Literal["expected", "obtained"] | None:
+        """The side whose values the engine gives to rows with changed inputs; None for neither."""
+        if self.side_of_engine is None or self.trials is None or not which:
             return None
-        picked = self.divergence.rows.take(pa.array(which))
+        picked = self.divergence.rows.take(pa.array(list(which)))
         changed = change(picked)
         if changed is None or changed.equals(picked):
             return None
         run = self.trials.run(changed)
-        if run is None:
-            return None
-        target = self.side_like(run, which)
-        return len(which) if target is not None and target != mine else None
+        return None if run is None else self.side_like(run, which)
 
     def _same_at(self, stage: Stage | None, item: Pair, side: str, row: int, run: Run, position: int) -> bool:
         values = run.at(stage, item.place)

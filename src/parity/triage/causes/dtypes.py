@@ -113,7 +113,14 @@ def _large_inputs(case: Case) -> Explained | None:
                     f"this handler gives the other side's values on all {count} of them",
                     f"integers beyond 2^{limit.bit_length() - 1} go through {dtype} on one side",
                 )
-            if failing == lossy and len(values) - len(lossy) >= 3:
+            same = case.indifferent(rounded)
+            if same is not None:
+                return Explained(
+                    f"only rows differ whose {field.name!r} is no whole number of {dtype}, and this handler "
+                    f"does not tell them from what {dtype} makes of them, on all {same}; the other side does",
+                    f"integers beyond 2^{limit.bit_length() - 1} go through {dtype} on one side",
+                )
+            if case.trials is None and failing == lossy and len(values) - len(lossy) >= 3:
                 return Explained(
                     f"exactly the {len(lossy)} rows differ whose {field.name!r} is no whole number of "
                     f"{dtype}",

@@ -59,6 +59,9 @@ FORMS: Final[dict[str, TextChange]] = {
 }
 """Normal forms by name, mild ones first."""
 
+_UNCHANGED: Final = 3
+"""Rows that a form must leave alone, for the others to tell."""
+
 _CASES: Final = ("lower()", "casefold()")
 
 
@@ -147,33 +150,33 @@ def _column_texts(case: Case, name: str) -> list[str | None]:
 
 
 def _by_input(case: Case) -> Explained | None:
-    """Only rows differ that a form changes, and given that form the handler gives the other side."""
+    """Only rows differ that a form changes, and asked in that form the handler tells on which side it is."""
     failing = set(case.failing)
+    tried: list[tuple[str, str, TextChange, set[int], int]] = []
     for column in _text_columns(case):
         texts = _column_texts(case, column)
-        weak: Explained | None = None
-        for name, form in {**FORMS, "lower() for casefold()": str.lower}.items():
-            if name == "lower() for casefold()":
-                changed = {r for r, t in enumerate(texts) if t is not None and t.lower() != t.casefold()}
-            else:
-                changed = {row for row, text in enumerate(texts) if text is not None and form(text) != text}
-            if not failing <= changed:
-                continue
-            count = case.given(lambda rows, column=column, form=form: with_texts(rows, column, form))
-            if count is not None:
-                return Explained(
-                    f"only rows differ whose {column!r} changes under {name}; given the text so normalised, "
-                    f"this handler gives the other side's values on all {count} of them",
-                    _sentence(name),
-                )
-            if failing == changed and len(texts) - len(changed) >= 3 and weak is None:
-                weak = Explained(
-                    f"exactly the {len(changed)} rows differ whose {column!r} changes under {name}; the "
-                    f"{len(texts) - len(changed)} others do not",
-                    _sentence(name),
-                )
-        if weak is not None:
-            return weak
+        for name, form in FORMS.items():
+            changed = {row for row, text in enumerate(texts) if text is not None and form(text) != text}
+            if failing <= changed:
+                tried.append((column, name, form, changed, len(texts)))
+    for column, name, form, _, _ in tried:
+        count = case.given(lambda rows, column=column, form=form: with_texts(rows, column, form))
+        if count is not None:
+            return Explained(
+                f"only rows differ whose {column!r} changes under {name}; given the text so normalised, this "
+                f"handler gives the other side's values on all {count} of them",
+                _sentence(name),
+            )
+    for column, name, form, changed, total in tried:
+        if failing != changed or total - len(changed) < _UNCHANGED:
+            continue
+        same = case.indifferent(lambda rows, column=column, form=form: with_texts(rows, column, form))
+        if same is not None or case.trials is None:
+            apart = "" if same is None else "; this handler does not tell them from the text so normalised"
+            return Explained(
+                f"exactly the {len(changed)} rows differ whose {column!r} changes under {name}{apart}",
+                _sentence(name),
+            )
     return None
 
 
@@ -251,7 +254,7 @@ def _cut(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str
             if len(lengths) == 1:
                 return f"{lengths.pop()} {unit}", ending
             words = {len(short.split()) for short, _ in pairs if isinstance(short, str)}
-            if len(words) == 1:
+            if len(words) == 1 and all(_at_a_blank(short, long, ending) for short, long in pairs):
                 return f"{words.pop()} words", ending
             sizes = {len(short.encode()) for short, _ in pairs if isinstance(short, str)}
             if sizes and max(sizes) - min(sizes) <= 3:
@@ -260,6 +263,11 @@ def _cut(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str
             if trimmed:
                 return f"{max(lengths)} characters", ending
     return _padded(pairs)
+
+
+def _at_a_blank(short: Sequence[Any], long: Sequence[Any], ending: str) -> bool:
+    edge = long[len(short)] if ending == "beginning" else long[len(long) - len(short) - 1]
+    return isinstance(edge, str) and edge.isspace()
 
 
 def _padded(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str] | None:

@@ -102,7 +102,7 @@ def _seconds(values: Sequence[Any], rows: Sequence[int]) -> np.ndarray[Any, Any]
         return None
     stacked = np.stack(picked)
     if stacked.dtype.kind == "M":
-        if np.isnat(stacked).any():
+        if np.isnat(stacked).any() or stacked.dtype == np.dtype("datetime64[D]"):
             return None
         return stacked.astype("datetime64[us]").astype(np.int64) / 1e6
     if stacked.dtype.kind in "iuf":
@@ -126,7 +126,7 @@ def _spelled(texts: Sequence[str]) -> np.ndarray[Any, Any] | None:
                 break
             except ValueError:
                 continue
-        if moment is None or len(text) < 5:
+        if moment is None or ":" not in text:
             return None
         naive = moment.replace(tzinfo=None)
         found.append((naive - Moment(1900, 1, 1)).total_seconds())

@@ -15,6 +15,9 @@ from parity.triage.values import Pair
 
 Doubles = npt.NDArray[np.float64]
 
+_LEVELS: Final = 16
+"""Distinct values from which on a least and a greatest one are taken for the ends of a range."""
+
 
 def recast(case: Case) -> Finding:
     """Equal once both sides are cast to the narrower float."""
@@ -122,7 +125,11 @@ def _modulo(item: Pair, one: Doubles, other: Doubles, rows: int) -> Explained | 
     steps = np.abs(other - one)
     for bits in (64, 32, 16, 8):
         size = 2.0**bits
-        if (steps % size == 0).all() and steps.any():
+        differs = steps > 0
+        fits = any(
+            (side[differs] >= -size / 2).all() and (side[differs] < size).all() for side in (one, other)
+        )
+        if fits and (steps % size == 0).all() and differs.any():
             return Explained(
                 f"{item.place} differs by multiples of 2^{bits} on all {rows} differing rows",
                 f"a value does not fit {bits} bits and wraps round on one side",
@@ -147,7 +154,7 @@ def _saturated(item: Pair, one: Doubles, other: Doubles, rows: int) -> Explained
         if not at_end[differs].all():
             continue
         far = np.abs(clipped - wrapped)[differs] > 0.3 * (high - low)
-        if far.mean() > 0.9 and at_end.mean() < 0.9:
+        if far.mean() > 0.9 and at_end.mean() < 0.9 and len(np.unique(clipped)) >= _LEVELS:
             return Explained(
                 f"{count} elements of {item.place} differ on {rows} rows, and on the {name} side every one "
                 f"of them is at the end of the range, {low:g} or {high:g}; all others are equal",
