@@ -99,6 +99,7 @@ def test_the_verdict_comes_first():
     text = render(differing())
     assert text.index("A runner failed to start or crashed") < text.index("Runners by golden cases and laws")
     assert "Every runner gives the recorded answers" in render(agreeing())
+    assert "No law is broken" in render(report(laws=(law(),)))
 
 
 def test_a_divergence_shows_numbers_rows_inputs_chart_and_fingerprint():
@@ -142,7 +143,7 @@ def test_a_broken_law_shows_its_counterexample_its_snippet_and_what_it_follows_f
 
 def test_the_laws_tell_what_was_executed_and_the_noise_that_was_measured():
     text = render(diagnosed())
-    assert "2 ways" in text
+    assert "asked in 2 ways" in text
     assert "<li>in batches of 7</li>" in text
     assert "Float noise, measured" in text
     assert "12 of 128" in text

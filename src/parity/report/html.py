@@ -12,30 +12,19 @@ from typing import cast
 from parity.compare import Comparison
 from parity.laws import LawOutcome
 from parity.report import evidence
-from parity.report.advice import advice, reference
+from parity.report.advice import reference
 from parity.report.articles import entry_article, law_article
-from parity.report.markup import folded, hero, mark, pairs, table, text, tone, verdict
-from parity.report.matrix import Cell, Matrix, divergences, matrix
+from parity.report.markup import folded, pairs, table, text, verdict
+from parity.report.matrix import divergences
 from parity.report.model import CheckReport, Entry
+from parity.report.overview import MAX_STEPS, headline, overview
 from parity.report.page import MAX_BYTES, Room, document
 from parity.report.words import clean, number, percent, ulps, worst
 
-MAX_CHECKS = 60
-MAX_RUNNERS = 40
+MAX_LAWS = 60
 MAX_ARTICLES = 40
 MAX_PASSED = 60
-MAX_STEPS = 20
 MAX_FACTS = 200
-
-_SENTENCES = {
-    "agrees": "Every runner gives the recorded answers",
-    "diverges": "Answers differ",
-    "refused": "A runner refused to answer",
-    "nothing compared": "Nothing was compared, so nothing is proven",
-    "runner crashed": "A runner failed to start or crashed",
-    "law unable": "A law could not be tried",
-    "nondeterministic": "The handler differs from itself under identical conditions",
-}
 
 Article = Callable[[str, bool], str]
 
@@ -48,8 +37,8 @@ def render(report: CheckReport, *, max_bytes: int = MAX_BYTES) -> str:
     anchors: dict[tuple[str, ...], str] = {}
     articles = _articles(report, anchors)
     around = {
-        "hero": _hero(report),
-        "matrix": _matrix_section(report, anchors),
+        "hero": headline(report),
+        "matrix": overview(report, anchors),
         "laws": _laws(report, anchors),
         "environment": _environment(report),
     }
@@ -115,129 +104,21 @@ def _section(place: str, title: str, parts: list[str], hidden: int = 0) -> str:
     return f'<section><h2 id="{place}">{title}</h2>{"".join(parts)}{more}</section>'
 
 
-def _hero(report: CheckReport) -> str:
-    figures = {
-        "rows compared": f"{report.rows_compared}",
-        "pairs compared by laws": f"{report.pairs_compared}" if report.laws else "",
-        "laws that hold": _holding(report) if report.laws else "",
-        "largest distance": "" if report.worst_ulp is None else ulps(report.worst_ulp),
-        "time in runners": f"{report.seconds:.1f} s",
-        "exit code": str(report.exit_code),
-    }
-    steps = "".join(f"<li>{text(step)}</li>" for step in advice(report)[:MAX_STEPS])
-    notes = "".join(f"<li>{text(note)}</li>" for note in report.notes[:MAX_STEPS])
-    following = f"<h2>What to do next</h2><ol>{steps}</ol>" if steps else ""
-    following += f'<h2>Notes</h2><ul class="small">{notes}</ul>' if notes else ""
-    subject = f"<b>{text(report.handler)}</b> {text(report.version)}, profile {text(report.profile)}"
-    return hero(report.verdict, subject, _SENTENCES[report.verdict], _lead(report), figures, following)
-
-
-def _lead(report: CheckReport) -> str:
-    failed = len(list(report.failures()))
-    broken = sum(law.verdict == "broken" for law in report.laws)
-    unable = sum(law.verdict == "unable" for law in report.laws)
-    parts: list[str] = []
-    if report.entries:
-        good = f"all {len(report.entries)} comparisons with golden cases agree"
-        parts.append(
-            f"{failed} of {len(report.entries)} comparisons with golden cases fail" if failed else good
-        )
-    if report.laws:
-        good = f"no law of the {len(report.laws)} tried is broken"
-        parts.append(f"{broken} of {len(report.laws)} laws are broken" if broken else good)
-    if unable:
-        parts.append(f"{unable} could not be tried")
-    told = ", and ".join(parts) or "no golden case was run, and no law was tried"
-    return f"{told[:1].upper()}{told[1:]}."
-
-
-def _holding(report: CheckReport) -> str:
-    holding = sum(law.verdict in ("holds", "noise") for law in report.laws)
-    return f"{holding} of {len(report.laws)}"
-
-
-def _matrix_section(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> str:
-    found = matrix(report)
-    if not found.checks:
-        return ""
-    checks = found.checks[:MAX_CHECKS]
-    cases = sum(kind == "case" for kind, _ in checks)
-    laws = len(checks) - cases
-    gap = '<th class="gap"></th>' if cases and laws else ""
-    spans = [("golden", cases), ("laws", laws)]
-    kinds = gap.join(f'<th colspan="{count}">{name}</th>' for name, count in spans if count)
-    heads = [
-        f'<th scope="col" title="{text(name)}"><span class="turned">{text(name)}</span></th>'
-        for _, name in checks
-    ]
-    if gap:
-        heads.insert(cases, gap)
-    lines: list[str] = []
-    for runner in found.runners[:MAX_RUNNERS]:
-        cells = [_cell(found, runner, check, anchors) for check in checks]
-        if gap:
-            cells.insert(cases, '<td class="gap"></td>')
-        lines.append(f'<tr><th scope="row" title="{text(runner)}">{text(runner)}</th>{"".join(cells)}</tr>')
-    left = len(found.checks) - len(checks) + max(0, len(found.runners) - MAX_RUNNERS)
-    more = f'<p class="small quiet">{left} more rows and columns are not shown.</p>' if left else ""
-    words = dict.fromkeys(cell.verdict for cell in found.cells.values())
-    legend = "".join(verdict(word) for word in words)
-    return (
-        '<section><h2 id="matrix">Runners by golden cases and laws</h2><div class="scroll" tabindex="0" '
-        'role="region" aria-label="runners by golden cases and laws">'
-        '<table class="matrix"><thead><tr class="kinds"><th class="corner"></th>'
-        f'{kinds}</tr><tr><th class="corner"></th>'
-        f"{''.join(heads)}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-        f'<div class="legend">{legend}<span class="quiet">Numbers are rows, or pairs of answers, compared; '
-        f"with a stroke, those beyond tolerance of all.</span></div>{more}</section>"
-    )
-
-
-def _cell(found: Matrix, runner: str, check: tuple[str, str], anchors: dict[tuple[str, ...], str]) -> str:
-    kind, name = check
-    cell = found.cells.get((runner, "law" if kind == "law" else "case", name))
-    if cell is None:
-        return '<td class="none"><span class="unseen">not run</span></td>'
-    inside = (
-        f'{mark(cell.verdict)}<span class="count">{_counts(cell)}</span>'
-        f'<span class="unseen">{text(cell.verdict)}</span>'
-    )
-    told = f"{runner}, {name}: {cell.verdict}, {cell.compared} compared, {cell.differing} with other bits"
-    place = anchors.get((runner, kind, name))
-    body = f'<a href="#{place}">{inside}</a>' if place else inside
-    return f'<td class="{tone(cell.verdict)}" title="{text(told)}">{body}</td>'
-
-
-def _counts(cell: Cell) -> str:
-    if cell.verdict in ("crashed", "unable", "refused", "skipped"):
-        return {"crashed": "crash"}.get(cell.verdict, cell.verdict)
-    beyond = cell.outside if cell.outside is not None else cell.differing
-    if cell.verdict in ("divergent", "broken") and beyond:
-        return f"{_short(beyond)}/{_short(cell.compared)}"
-    return _short(cell.compared)
-
-
-def _short(count: int) -> str:
-    for size, unit in ((1_000_000, "M"), (10_000, "k")):
-        if count >= size:
-            return f"{count / (1000 if unit == 'k' else size):.3g}{unit}"
-    return str(count)
-
-
 def _laws(report: CheckReport, anchors: dict[tuple[str, ...], str]) -> str:
     if not report.laws:
         return ""
     rows: list[list[str]] = []
-    for law in report.laws[:MAX_CHECKS]:
+    for law in report.laws[:MAX_LAWS]:
         place = anchors.get(("engine", "law", law.law))
         name = f'<a href="#{place}">{text(law.law)}</a>' if place else text(law.law)
         ways = "".join(f"<li>{text(way, 200)}</li>" for way in law.executed[:MAX_STEPS])
-        tried = folded(f"{len(law.executed)} ways", f'<ul class="small">{ways}</ul>') if ways else ""
+        asked = f"asked in {len(law.executed)} ways" if len(law.executed) > 1 else "how it was asked"
+        tried = folded(asked, f"<ul>{ways}</ul>", kind="tried") if ways else ""
         told = f'<span class="wrap">{text(law.sentence)}</span>'
         detail = f'<div class="wrap quiet">{text(law.detail, 300)}{tried}</div>'
         rows.append([f'<b class="name">{name}</b>', verdict(law.verdict), str(law.pairs), told, detail])
     head = ["law", "verdict", "#compared", "what it says", "what was found"]
-    return f'<section><h2 id="laws">Laws</h2>{table(head, rows)}{_noise(report)}</section>'
+    return f'<section><h2 id="laws">Laws</h2>{table(head, rows, "stacked")}{_noise(report)}</section>'
 
 
 def _noise(report: CheckReport) -> str:
