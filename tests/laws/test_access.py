@@ -10,7 +10,7 @@ from tests.laws.conftest import Write
 from tests.laws.trying import try_laws
 
 TOUCHING = """
-import json
+import os
 import socket
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def test_everything_a_handler_touches_outside_itself_is_told_with_its_line(
     loaded = touching(
         write,
         tmp_path,
-        initialize='subprocess.run([sys.executable, "-c", ""], check=True)',
+        initialize='subprocess.run([sys.executable, "-c", ""], check=True); os.environ.get("LIMIT")',
         stage='Path(__file__).with_name("left.txt").write_text("1"); '
         'socket.socket().connect_ex(("127.0.0.1", 9))',
     )
@@ -57,11 +57,14 @@ def test_everything_a_handler_touches_outside_itself_is_told_with_its_line(
     assert outcome.verdict == "broken"
     assert f"import reads {tmp_path / 'outside.txt'} (handler.py:" in outcome.detail
     assert "initialize starts " in outcome.detail
-    assert "stages writes " in outcome.detail
-    assert "stages talks to 127.0.0.1:9" in outcome.detail
+    assert "initialize reads the environment variable LIMIT (handler.py:" in outcome.detail
+    assert "postprocess writes " in outcome.detail
+    assert "postprocess talks to 127.0.0.1:9" in outcome.detail
     assert "own.txt" not in outcome.detail
     assert "colorsys" not in outcome.detail
+    assert "PATH" not in outcome.detail  # which subprocess reads, not the handler
     assert outcome.diagnosis is not None
+    assert outcome.diagnosis.stage == "postprocess"
     assert outcome.diagnosis.cause is not None
     assert outcome.diagnosis.cause.name == "undeclared-write"
     assert outcome.diagnosis.place.endswith("left.txt")
@@ -91,8 +94,22 @@ def test_what_belongs_to_a_handler_or_is_declared_is_not_told(tmp_path: Path) ->
         Access("stages", "read", str(tmp_path / "sharedness"), ""),
         Access("stages", "network", "example.org", ""),
         Access("stages", "process", "ls", ""),
+        Access("stages", "environment", "LIMIT", ""),
     ]
     found = undeclared(touched, root, {})
-    assert [access.touch for access in found] == ["read", "write", "read", "network", "process"]
-    declared = {"reads": ["../shared"], "writes": ["cache"], "network": True, "processes": True}
+    assert [access.touch for access in found] == [
+        "read",
+        "write",
+        "read",
+        "network",
+        "process",
+        "environment",
+    ]
+    declared: dict[str, Any] = {
+        "reads": ["../shared"],
+        "writes": ["cache"],
+        "network": True,
+        "processes": True,
+    }
+    declared["environment"] = ["LIMIT"]
     assert [Path(access.target).name for access in undeclared(touched, root, declared)] == ["sharedness"]

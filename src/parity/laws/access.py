@@ -11,9 +11,14 @@ from parity.laws.law import NotApplicableError
 from parity.laws.outcome import LawOutcome
 from parity.laws.process import BASELINE
 from parity.laws.snippets import NO_FOLDER
-from parity.triage import Cause, Diagnosis
+from parity.triage import Cause, Diagnosis, Stage
 
 _SHOWN: Final = 5
+_STAGES: Final[Mapping[str, Stage]] = {
+    "preprocess": "preprocess",
+    "inference": "inference",
+    "postprocess": "postprocess",
+}
 _ASKED: Final = 32
 
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -22,12 +27,15 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "write": 'keep nothing between batches, or declare it: [access] writes = ["{target}"]',
     "network": "ask for it before scoring and put it into a column, or declare it: [access] network = true",
     "process": "do the work in this process, or declare it: [access] processes = true",
+    "environment": "make it a setting of handler.toml's [config], or declare it: "
+    '[access] environment = ["{target}"]',
 }
 _SENTENCES: Final[Mapping[str, str]] = {
     "read": "the handler reads what is neither in its folder nor declared, and so may differ elsewhere",
     "write": "the handler writes to disk, where the next batch or another process finds it",
     "network": "the handler talks to another machine, whose answers nobody pins",
     "process": "the handler starts other programs, whose versions nobody pins",
+    "environment": "the handler reads an environment variable, which another process may not have",
 }
 
 
@@ -79,8 +87,8 @@ def declared_access(bench: Bench) -> Mapping[str, Any]:
 
 def _diagnosis(found: list[Access]) -> Diagnosis:
     """The gravest access: one while scoring before one while loading, a write before a read."""
-    order = ("write", "network", "process", "read")
-    first = min(found, key=lambda access: (access.phase != "stages", order.index(access.touch)))
+    order = ("write", "network", "process", "read", "environment")
+    first = min(found, key=lambda access: (access.phase not in _STAGES, order.index(access.touch)))
     name = "undeclared-write" if first.touch == "write" else "undeclared-read"
     others = f"; {len(found) - 1} more" if len(found) > 1 else ""
     cause = Cause(
@@ -89,4 +97,4 @@ def _diagnosis(found: list[Access]) -> Diagnosis:
         f"{first}{others}",
         _REMEDIES[first.touch].format(target=first.target),
     )
-    return Diagnosis(None, first.target, cause=cause)
+    return Diagnosis(_STAGES.get(first.phase), first.target, cause=cause)

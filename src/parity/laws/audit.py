@@ -1,7 +1,7 @@
-"""What a handler touches outside itself, heard through Python's audit events: files, network, processes.
+"""What a handler touches outside itself: files, network, processes, environment variables.
 
-Native code that opens files past Python is not heard; of it, files that stay open or mapped are found. Runs
-in a worker process, since an audit hook cannot be taken off again.
+Python's audit events tell the first three. Native code that opens files past Python is not heard; of it,
+files that stay open or mapped are found. Runs in a worker process, since an audit hook cannot be taken off.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import inspect
 import os
 import sys
 import sysconfig
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-Touch = Literal["read", "write", "network", "process"]
+Touch = Literal["read", "write", "network", "process", "environment"]
 
 _READS: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 _WRITES: Final = frozenset(
@@ -40,7 +40,24 @@ _SYSTEM_FILES: Final = tuple(
         "nsswitch.conf hosts host.conf resolv.conf gai.conf os-release magic protocols services"
     ).split()
 )
+_PARITY: Final = str(Path(__file__).parents[1])
+_ENVIRONMENT_CODE: Final = (
+    "<frozen os>",
+    "<frozen _collections_abc>",
+    "os.py",
+    "_collections_abc.py",
+    "audit.py",
+)
 _CODE: Final = (".py", ".pyc", ".pyi", ".so", ".pth", ".dist-info", ".egg-info", ".egg-link")
+
+
+_VERBS: Final[Mapping[Touch, str]] = {
+    "read": "reads",
+    "write": "writes",
+    "network": "talks to",
+    "process": "starts",
+    "environment": "reads the environment variable",
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +65,9 @@ class Access:
     """One thing that a handler touched.
 
     Attributes:
-        phase: "import", "initialize" or "stages".
+        phase: "import", "initialize", "preprocess", "inference" or "postprocess".
         touch: what it did.
-        target: the file, folder, address or command.
+        target: the file, folder, address, command or variable.
         where: the line of the handler's code that led there, such as "handler.py:12"; may be "".
     """
 
@@ -60,7 +77,7 @@ class Access:
     where: str
 
     def __str__(self) -> str:
-        verb = {"read": "reads", "write": "writes", "network": "talks to", "process": "starts"}[self.touch]
+        verb = _VERBS[self.touch]
         return f"{self.phase} {verb} {self.target}" + (f" ({self.where})" if self.where else "")
 
     def to_dict(self) -> dict[str, str]:
@@ -73,11 +90,14 @@ class Watch:
 
     Args:
         root: the handler's folder.
+        scratch: a folder of this process's own, which says nothing about the handler.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, scratch: Path) -> None:
         self._root = str(root.resolve())
-        self._found: dict[Access, None] = {}
+        self._scratch = f"{scratch.resolve()}{os.sep}"
+        self._found: dict[tuple[Touch, str, str], Access] = {}
+        self._installed = tuple(f"{os.path.realpath(path)}{os.sep}" for path in (*_installation(), _PARITY))
         self._mapped_before: set[str] = set()
         self._phase = ""
 
@@ -94,12 +114,14 @@ class Watch:
         """Begin to listen; for the rest of the process's life."""
         self._mapped_before = _held_files()
         sys.addaudithook(self._heard)
+        _listen_to_environment(self._asked)
 
     def accesses(self) -> list[Access]:
         """What was touched, each once, in order; files that native code holds last."""
-        found = list(self._found)
+        found = list(self._found.values())
         known = {item.target for item in found}
-        held = sorted(_held_files() - self._mapped_before - known)
+        new = _held_files() - self._mapped_before - known
+        held = sorted(path for path in new if not os.path.realpath(path).startswith(self._scratch))
         return [*found, *(Access("initialize", "read", path, "") for path in held)]
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
@@ -112,9 +134,26 @@ class Watch:
             if target:
                 where = self._where()
                 if where is not None and not (phase == "import" and not where):
-                    self._found.setdefault(Access(phase, touch, target, where))
+                    self._keep(Access(phase, touch, target, where))
         finally:
             self._phase = phase
+
+    def _keep(self, access: Access) -> None:
+        self._found.setdefault((access.touch, access.target, access.where), access)
+
+    def _asked(self, variable: str) -> None:
+        """An environment variable is read: counts when it is not a library that reads it."""
+        phase = self._phase
+        frame = inspect.currentframe()
+        while phase and frame is not None:
+            name = frame.f_code.co_filename
+            if not (name.startswith("<frozen") or os.path.realpath(name).startswith(self._installed)):
+                where = f"{Path(name).name}:{frame.f_lineno}"
+                self._keep(Access(phase, "environment", variable, where))
+                return
+            if Path(name).name not in _ENVIRONMENT_CODE:
+                return
+            frame = frame.f_back
 
     def _where(self) -> str | None:
         """The handler's line that led here; None when that line only imports something, "" when none did."""
@@ -139,7 +178,8 @@ def undeclared(accesses: Iterable[Access], root: Path, declared: Mapping[str, An
         accesses: what was touched.
         root: the handler's folder; files there may be read.
         declared: handler.toml's `[access]`: `reads` and `writes`, lists of files and folders, relative ones
-            in the handler's folder; `network` and `processes`, true where they are meant.
+            in the handler's folder; `environment`, the names of variables; `network` and `processes`, true
+            where they are meant.
     """
     readable = [str(root.resolve()), *_installation(), *_SYSTEM, *_SYSTEM_FILES]
     readable += [str((root / path).resolve()) for path in declared.get("reads", ())]
@@ -151,10 +191,28 @@ def undeclared(accesses: Iterable[Access], root: Path, declared: Mapping[str, An
         elif access.touch == "write":
             fine = _inside(access.target, [*writable, "/dev/null", "/dev/tty", "/proc/self"])
         else:
-            fine = bool(declared.get("network" if access.touch == "network" else "processes", False))
+            fine = _is_declared(access, declared)
         if not fine:
             found.append(access)
     return found
+
+
+def _is_declared(access: Access, declared: Mapping[str, Any]) -> bool:
+    if access.touch == "environment":
+        return access.target in declared.get("environment", ())
+    return bool(declared.get("network" if access.touch == "network" else "processes", False))
+
+
+def _listen_to_environment(asked: Callable[[str], None]) -> None:
+    """Have `asked` called with the name of each variable that is read through os.environ or os.getenv."""
+    plain = type(os.environ)
+
+    class Heard(plain):
+        def __getitem__(self, key: str) -> str:
+            asked(key)
+            return super().__getitem__(key)
+
+    os.environ.__class__ = Heard
 
 
 def _told(event: str, args: tuple[Any, ...]) -> tuple[Touch, str]:

@@ -59,7 +59,7 @@ class _Server:
 
     def load(self, command: dict[str, Any]) -> dict[str, Any]:
         sys.path += [entry for entry in command["path"] if entry not in sys.path]
-        watch = Watch(Path(command["root"]))
+        watch = Watch(Path(command["root"]), self._folder)
         watch.install()
         self._watch = watch
         with watch.during("import"):
@@ -75,8 +75,12 @@ class _Server:
         if engine is None or watch is None:
             raise RuntimeError("the handler is not loaded")
         batch = arrow.decode_table(engine.loaded.inputs, _read(self._folder / ROWS)).batch
-        with watch.during("stages"):
-            result = engine.run(batch, stages=bool(command["stages"]))
+        with watch.during("preprocess"):
+            work = engine.preprocess(batch, stages=bool(command["stages"]))
+        with watch.during("inference"):
+            work = engine.infer(work)
+        with watch.during("postprocess"):
+            result = engine.postprocess(work)
         write_traces(self._folder / ANSWERS, traces(batch, result))
         return {}
 
