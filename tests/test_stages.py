@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from parity.handler import LoadedHandler
 from parity.registry import load_handler
 from parity.stages import (
     Traces,
+    Value,
     leaves,
     read_tap,
     read_tap_fingerprint,
@@ -48,16 +50,16 @@ class Twice(Handler):
     def preprocess(self, batch):
         return {"f": Features(batch["x"].numpy() * 2, [str(name) for name in batch["name"].to_pylist()])}
 
-    def inference(self, x):
-        rows = len(x["f"].names)
-        self.buffer[:rows] = x["f"].x
-        return self.buffer[:rows], x["f"].names
+    def inference(self, inputs):
+        rows = len(inputs["f"].names)
+        self.buffer[:rows] = inputs["f"].x
+        return self.buffer[:rows], inputs["f"].names
 
-    def postprocess(self, y, batch):
-        sums = y[0].sum(1)
+    def postprocess(self, outputs, batch):
+        sums = outputs[0].sum(1)
         if np.isnan(sums).any():
             raise ValueError("NaN")
-        return {"y": sums.astype(np.float32), "n": np.array([len(name) for name in y[1]], np.int64)}
+        return {"y": sums.astype(np.float32), "n": np.array([len(name) for name in outputs[1]], np.int64)}
 
 
 def batch(values: list[float]) -> Batch:
@@ -71,10 +73,17 @@ def traced(values: list[float]) -> Traces:
         return traces(rows, engine.run(rows, stages=True))
 
 
+def there(values: Sequence[Value | None]) -> list[Value]:
+    """The values, none of which is missing."""
+    found = [value for value in values if value is not None]
+    assert len(found) == len(values)
+    return found
+
+
 def test_a_trace_holds_each_row_of_each_leaf():
     found = traced([1, 2, 3])
     assert list(found.preprocess) == ["value['f'].x", "value['f'].names"]
-    assert [value.tolist() for value in found.preprocess["value['f'].x"]] == [[2, 2], [4, 2], [6, 2]]
+    assert [value.tolist() for value in there(found.preprocess["value['f'].x"])] == [[2, 2], [4, 2], [6, 2]]
     assert [str(value) for value in found.inference["value[1]"]] == ["row 1", "None", "row 3"]
     assert found.outputs.column("y").to_pylist() == [4, 6, 8]
 
@@ -82,7 +91,8 @@ def test_a_trace_holds_each_row_of_each_leaf():
 def test_a_failed_row_has_no_stage_values_and_its_neighbours_have_theirs():
     found = traced([1, float("nan"), 3])
     assert [value is None for value in found.inference["value[0]"]] == [False, True, False]
-    assert found.outputs.column("_error").to_pylist()[1]["stage"] == "postprocess"
+    stages = [error and error["stage"] for error in found.outputs.column("_error").to_pylist()]
+    assert stages == [None, "postprocess", None]
 
 
 def test_stage_values_are_copies_of_a_buffer_that_is_used_again():
@@ -90,7 +100,7 @@ def test_stage_values_are_copies_of_a_buffer_that_is_used_again():
         rows = batch([1, 2])
         first = engine.run(rows, stages=True)
         engine.run(batch([8, 9]), stages=True)
-    assert traces(rows, first).inference["value[0]"][0].tolist() == [2, 2]
+    assert there(traces(rows, first).inference["value[0]"])[0].tolist() == [2, 2]
 
 
 def test_traces_survive_a_file_bit_for_bit(tmp_path: Path):
@@ -105,7 +115,8 @@ def test_traces_survive_a_file_bit_for_bit(tmp_path: Path):
         for path, values in found.stage(stage).items():
             for one, other in zip(values, back.stage(stage)[path], strict=True):
                 assert (one is None) == (other is None)
-                assert one is None or (one.dtype == other.dtype and one.tobytes() == other.tobytes())
+                if one is not None and other is not None:
+                    assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
 
 
 def test_rows_are_found_by_content_and_strangers_are_named():
@@ -163,11 +174,12 @@ def test_digests_do_not_see_what_lies_under_a_null():
 
 def test_leaves_and_snapshots_keep_types():
     torch = pytest.importorskip("torch")
-    value = {"a": (np.ones(2), torch.ones(2)), "b": [1, 2], "c": None}
+    array, tensor = np.ones(2), torch.ones(2)
+    value = {"a": (array, tensor), "b": [1, 2], "c": None}
     assert [path for path, _ in leaves(value)] == ["value['a'][0]", "value['a'][1]", "value['b']"]
     kept = snapshot(value)
-    value["a"][0][:] = 5
-    value["a"][1][:] = 5
+    array[:] = 5
+    tensor[:] = 5
     assert kept["a"][0].tolist() == [1, 1]
     assert kept["a"][1].tolist() == [1, 1]
 
@@ -198,7 +210,7 @@ def test_an_engine_in_another_process_writes_to_the_tap(tmp_path: Path):
     found = read_tap(tmp_path / "tap")
     assert found is not None
     assert found.inputs.column("x").to_pylist() == [1, 2, 3]
-    assert [value.item() for value in found.preprocess["value"]] == [2, 4, 6]
+    assert [value.item() for value in there(found.preprocess["value"])] == [2, 4, 6]
     assert "digest.source" in read_tap_fingerprint(tmp_path / "tap")
     rows = pa.table({"x": [3, 1]}, schema=load_handler(handler).inputs.to_arrow())
     assert found.aligned(rows)[0].outputs.column("y").to_pylist() == [6, 2]
@@ -218,10 +230,10 @@ def test_a_list_valued_leaf_is_told_row_by_row():
         def preprocess(self, batch):
             return [len(words) for words in batch["words"].to_pylist()]
 
-        def postprocess(self, y, batch):
-            return {"n": y}
+        def postprocess(self, outputs, batch):
+            return {"n": outputs}
 
     with Engine(LoadedHandler.of(Words)) as engine:
         rows = frames.decode(Words.inputs, [{"words": ["a"]}, {"words": []}]).batch
         found = traces(rows, engine.run(rows, stages=True))
-    assert [int(value) for value in found.preprocess["value"]] == [1, 0]
+    assert [int(value) for value in there(found.preprocess["value"])] == [1, 0]

@@ -368,6 +368,7 @@ def _decimal(field: Decimal, unscaled: int) -> decimal.Decimal:
 
 
 def tensor_value(field: Tensor, array: np.ndarray[Any, Any]) -> Any:
+    """The array in the form that `pa.array` takes for the field's canonical type."""
     flat = array.reshape(-1)
     if flat.dtype == BFLOAT16:
         flat = flat.astype(np.float32)
@@ -377,6 +378,7 @@ def tensor_value(field: Tensor, array: np.ndarray[Any, Any]) -> Any:
 
 
 def image_value(field: Image, pixels: np.ndarray[Any, Any]) -> Any:
+    """(H, W, C) uint8 pixels in the form that `pa.array` takes for the field's canonical type."""
     return png(pixels) if field.form == "encoded" else tensor_value(field.as_tensor, pixels)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from parity.durable import locked
 from parity.errors import DatasetError, ResumeError
 from parity.profile import Profile
 from parity_batch import Settings, score
-from parity.durable import locked
 from tests.batch.jobs import ORDERS, contents, orders, part_files, run, run_and_kill, write_orders
 
 FILES = 24
