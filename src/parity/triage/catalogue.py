@@ -35,7 +35,7 @@ channel-order alpha bit-depth transpose orientation pixel-shift resize-antialias
 integer-through-float wrap softmax-missing denormals recast rounding ddof byte-order
 number-format date-order timezone-shift text-normalisation text-encoding truncation
 generator-consumed stale-buffer shared-state
-row-shift row-order column-order null-order
+row-shift row-order null-order column-order
 affine-scale gamma clipping
 global-rng unseeded-rng state-kept
 padding-without-mask categories-per-batch broadcast ragged-last-batch row-count raises

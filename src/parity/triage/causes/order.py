@@ -19,6 +19,9 @@ from parity.triage.watching import short_stage
 Doubles = npt.NDArray[np.float64]
 
 
+_ENOUGH_ROWS: Final = 3
+"""Rows that one permutation of columns must fit before it says anything."""
+
 # Rows.
 
 
@@ -114,7 +117,7 @@ def column_order(case: Case) -> Finding:
         one, other = numbers(item.expected, rows), numbers(item.obtained, rows)
         if one is None or other is None or one.ndim != 2 or one.shape != other.shape:
             continue
-        if not 2 <= one.shape[1] <= 256:
+        if not 2 <= one.shape[1] <= 256 or len(rows) < _ENOUGH_ROWS:
             continue
         tried = True
         order = _column_permutation(one, other)

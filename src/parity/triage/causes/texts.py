@@ -246,7 +246,7 @@ def _cut(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str
                 if ending == "beginning"
                 else long[len(long) - len(short) :] == short
             )
-            and len(short) > 0
+            and _tells(short)
             for short, long in pairs
         ):
             unit = "characters" if isinstance(pairs[0][0], str) else "items"
@@ -263,6 +263,11 @@ def _cut(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str
             if trimmed:
                 return f"{max(lengths)} characters", ending
     return _padded(pairs)
+
+
+def _tells(kept: Sequence[Any]) -> bool:
+    """Whether a beginning says more than that it is one: a single zero or one is the beginning of much."""
+    return len(kept) > 2 or any(item not in (0, 1, -1, False, True) for item in kept)
 
 
 def _at_a_blank(short: Sequence[Any], long: Sequence[Any], ending: str) -> bool:
