@@ -125,6 +125,9 @@ def test_the_histogram_tells_bars_beyond_the_allowed_distance_from_those_within(
     assert drawn.count('class="bar outside"') == 2
     assert "64 ulp allowed" in drawn
     assert "48 of 64 elements differ" in drawn
+    few = pa.table({"x": expected}), pa.table({"x": np.concatenate([obtained[16:17], expected[1:]])})
+    counts = re.findall(r'text-anchor="end">([^<]*)<', charts.histogram(compare(*few).column("x")))
+    assert counts[:2] == ["0", "1"]
     assert charts.histogram(compare(pa.table({"x": [1]}), pa.table({"x": [2]})).column("x")) == ""
 
 

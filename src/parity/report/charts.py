@@ -43,7 +43,7 @@ def histogram(column: ColumnComparison) -> str:
         first, last = min(first, math.floor(edge)), max(last, math.ceil(edge) + 1)
     across = Axis(first, last, _LEFT, _RIGHT)
     up = Axis(0, max(counts.values()), _BOTTOM, _TOP + 8)
-    parts = [*_left_axis(up), _base()]
+    parts = [*_left_axis(up, whole=True), _base()]
     for power, count in sorted(counts.items()):
         left, right = across.pixel(power), across.pixel(power + 1)
         top = min(up.pixel(count), _BOTTOM - 2)
@@ -195,11 +195,14 @@ def _bar(kind: str, left: float, top: float, width: float, told: str) -> str:
     return f'<rect class="bar {kind}" {size}><title>{text(told)}</title></rect>'
 
 
-def _left_axis(up: Axis, unit: str = "") -> Iterator[str]:
+def _left_axis(up: Axis, unit: str = "", *, whole: bool = False) -> Iterator[str]:
+    """Grid lines with their values; `whole` leaves out those that are no whole number."""
     for value, word in up.ticks():
+        if whole and value != round(value):
+            continue
         y = up.pixel(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _label(_LEFT - 5, y + 4, word + unit, "end")
+        yield _label(_LEFT - 5, y + 4, (f"{value:.0f}" if whole else word) + unit, "end")
 
 
 def _base() -> str:
