@@ -290,3 +290,43 @@ def test_rows_that_fail_fail_in_every_runner(scale: str) -> None:
     assert comparison.errors_expected == int(
         np.sum(example_batch(load_handler(scale).inputs, 12)["n"].null_count)
     )
+
+
+SWAPPED = """
+import numpy as np
+from parity import Float32, Handler, Schema, Tensor
+
+class Reds(Handler):
+    inputs = Schema(photo=Tensor("uint8", (16, 16, 3)))
+    outputs = Schema(red=Float32())
+
+    def preprocess(self, batch):
+        return batch["photo"].numpy()
+
+    def inference(self, inputs):
+        return inputs[..., 0].mean(axis=(1, 2), dtype=np.float32)
+
+    def postprocess(self, outputs, batch):
+        return {"red": outputs}
+"""
+
+
+@pytest.mark.slow
+def test_swapped_channels_are_named_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    folder = tmp_path / "reds"
+    (folder / "golden").mkdir(parents=True)
+    source = folder / "handler.py"
+    source.write_text(SWAPPED, encoding="utf-8")
+    loaded = load_handler(folder)
+    record(loaded, example_batch(loaded.inputs, 8).to_table(), "first", reason="r", stages=True)
+    source.write_text(SWAPPED.replace(".numpy()", ".numpy()[..., ::-1]"), encoding="utf-8")
+    report = run_check(str(folder), runners=[], laws=[])
+    (entry,) = report.failures()
+    assert entry.diagnosis is not None
+    assert entry.diagnosis.cause is not None
+    assert (entry.diagnosis.stage, entry.diagnosis.cause.name) == ("preprocess", "channel-order")
+    assert entry.samples is not None
+    assert {picture.source for picture in entry.samples.pictures} >= {"preprocess"}
+    assert "channel-order" in terminal.render(report)
+    assert html.render(report).count("data:image/png") >= 3

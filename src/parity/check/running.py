@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parity import exact
 from parity import golden as goldens
-from parity.check.diagnosing import diagnose_golden, diagnose_route
+from parity.check.diagnosing import Explained, explain_golden, explain_route
 from parity.check.routes import ENGINE, Progress, Route, SentBefore, through_runners
 from parity.codec.arrow import decode_table
 from parity.compare import Tolerances, compare
@@ -24,7 +24,6 @@ from parity.laws.forms import carried_rows
 from parity.registry import Runner, find_runner, load_handler, runner_names
 from parity.report import CheckReport, Entry
 from parity.report.samples import samples
-from parity.triage import Diagnosis
 
 _RUNNER_LAW = "runner"
 
@@ -201,9 +200,12 @@ def _entries(
         if entry.verdict != "divergent":
             continue
         case = next(item for item in cases if item.name == entry.case)
-        diagnosed, note = _diagnosis(entry, case, routes, engine, entries)
-        entries[position] = replace(entry, diagnosis=diagnosed)
-        notes += [f"case {case.name}: {note}"] if note else []
+        found = _explained(entry, case, routes, engine, entries)
+        kept = entry.samples
+        if kept is not None:
+            kept = replace(kept, pictures=(*kept.pictures, *found.pictures))
+        entries[position] = replace(entry, diagnosis=found.diagnosis, samples=kept)
+        notes += [f"case {case.name}: {found.note}"] if found.note else []
     return entries, notes
 
 
@@ -229,16 +231,16 @@ def _compared(route: Route, case: GoldenCase, start: int, total: int, engine: En
     return replace(entry, comparison=found, samples=kept)
 
 
-def _diagnosis(
+def _explained(
     entry: Entry, case: GoldenCase, routes: Sequence[Route], engine: Engine, entries: Sequence[Entry]
-) -> tuple[Diagnosis | None, str]:
+) -> Explained:
     """Why one entry diverges: as this process does, or by what the runner does otherwise."""
     rules = goldens.case_tolerances(case, engine.profile)
     here = next(item for item in entries if item.runner == ENGINE and item.case == case.name)
     if here.verdict == "divergent":
         if here.diagnosis is not None:
-            return here.diagnosis, ""
+            return Explained(here.diagnosis)
         assert here.comparison is not None, "a divergent entry was compared"
-        return diagnose_golden(case, here.comparison, engine, rules), ""
+        return explain_golden(case, here.comparison, engine, rules)
     route = next(item for item in routes if item.name == entry.name)
-    return diagnose_route(case, route, engine, rules)
+    return explain_route(case, route, engine, rules)
