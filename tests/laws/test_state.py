@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity import Batch, Context, Float64, Handler, Int64, Schema, load_handler
+from parity import Batch, Context, Float64, Handler, Int64, Schema, String, load_handler
 from parity.handler import LoadedHandler
 from tests.laws.trying import FIXTURES, HERE, broken, try_laws
 
@@ -75,6 +75,76 @@ def test_a_handler_that_is_another_after_an_error_breaks_the_law_of_history() ->
     assert example is not None
     assert example.before is not None
     assert np.isnan(example.before.column("x").to_numpy()).any()
+
+
+class CachesTooMuch(Handler):
+    """Takes rows that agree to three digits for the same row."""
+
+    inputs = Schema(x=Float64(ge=0.0, le=100.0), note=String())
+    outputs = Schema(y=Float64())
+
+    def initialize(self, context: Context) -> None:
+        self.known: dict[float, float] = {}
+
+    def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        return np.array([self.known.setdefault(round(x, 3), x * 2) for x in inputs["x"].tolist()])
+
+    def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+        return {"y": outputs}
+
+
+class CachesByLowerCase(CachesTooMuch):
+    def preprocess(self, batch: Batch) -> list[str]:
+        return batch["note"].to_pylist()
+
+    def inference(self, inputs: list[str]) -> np.ndarray:
+        return np.array(
+            [self.known.setdefault(hash(x.lower()), sum(map(ord, x))) for x in inputs], np.float64
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handler", [CachesTooMuch, CachesByLowerCase])
+def test_a_cache_that_takes_two_rows_for_one_is_caught_by_rows_that_are_nearly_the_same(
+    handler: type[Handler],
+) -> None:
+    outcome = try_laws(LoadedHandler.of(handler), ["history"])["history"]
+    assert outcome.verdict == "broken"
+    example = outcome.counterexample
+    assert example is not None
+    assert example.before is not None
+    assert (example.rows.num_rows, example.before.num_rows) == (1, 1)
+    assert example.before.to_pylist() != example.rows.to_pylist()
+
+
+@pytest.mark.slow
+def test_what_only_the_very_first_answer_shows_is_told_with_its_stage() -> None:
+    class UsedUp(Handler):
+        inputs = Schema(x=Int64(ge=0, le=3))
+        outputs = Schema(y=Int64())
+
+        def initialize(self, context: Context) -> None:
+            self.factors = iter([2])
+
+        def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+            return inputs["x"] + next(self.factors, 1)
+
+        def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+            return {"y": outputs}
+
+    shared = iter([2])
+
+    class UsedUpForAll(UsedUp):
+        def initialize(self, context: Context) -> None:
+            self.factors = shared
+
+    for handler in (UsedUp, UsedUpForAll):
+        outcome = try_laws(LoadedHandler.of(handler), ["repeatable"])["repeatable"]
+        assert outcome.verdict == "broken"
+        assert outcome.counterexample is not None
+        assert outcome.counterexample.rows.num_rows == 1
+        assert outcome.diagnosis is not None
+        assert outcome.diagnosis.stage == "inference"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pyarrow as pa
 from parity.batch import Batch
 from parity.compare import Comparison
 from parity.errors import ParityError
-from parity.laws.bench import Answers, Bench
+from parity.laws.bench import Bench
 from parity.laws.candidates import Candidate
 from parity.laws.outcome import Counterexample, worst_row
 from parity.laws.shrink import Budget, shrink
@@ -54,7 +54,7 @@ def explain(
     bench: Bench,
     law: str,
     whole: Suspect,
-    answers: Answers,
+    sides: tuple[Asked, Asked],
     comparison: Comparison,
     suspects: Iterable[Suspect],
     columns: tuple[str, ...] | None = None,
@@ -68,7 +68,7 @@ def explain(
         bench: the rows and the engine.
         law: the name of the law that is broken.
         whole: all rows that were asked, and the two ways.
-        answers: what they got in the two ways.
+        sides: what they got in the two ways.
         comparison: how these compare.
         suspects: where to look, the best place first.
         columns: the only columns that count.
@@ -92,7 +92,7 @@ def explain(
         example = _counterexample(bench, shown)
         return example, replace(diagnosis, rows=_differing(shown))
     # Asked again, they agree: all that can be shown is what they got the first time.
-    found = _Found(whole.candidate, whole.pair, comparison, (Asked(answers[0]), Asked(answers[1])))
+    found = _Found(whole.candidate, whole.pair, comparison, sides)
     example = _counterexample(bench, found)
     return example.only_row(), replace(_diagnosed(bench, law, found), rows=(0,))
 

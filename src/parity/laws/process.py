@@ -27,6 +27,8 @@ HASH_SEED, ZONE, LOCALE = "PYTHONHASHSEED", "TZ", "LC_ALL"
 BASELINE: Final[Mapping[str, str]] = {HASH_SEED: "0"}
 """A fresh process as this one is, with the hash seed pinned."""
 
+_LOCALE_TOO: Final = ("LANG", "LANGUAGE")
+_UTF8: Final = "PYTHONUTF8"
 _ZONES: Final = ("Pacific/Kiritimati", "America/Adak")
 _ZONES_WITHOUT_TABLES: Final = ("LINT-14", "HST10")
 _LOCALES: Final = ("de_DE.UTF-8", "de_DE.utf8", "tr_TR.UTF-8", "tr_TR.utf8", "fr_FR.UTF-8", "fr_FR.utf8")
@@ -100,6 +102,14 @@ def variations(bench: Bench) -> list[dict[str, str]]:
     return found
 
 
+def one_of(varied: Mapping[str, str], name: str) -> dict[str, str]:
+    """One variable of several that are varied, with those that mean nothing without it."""
+    found = {name: varied[name]}
+    if name == LOCALE:
+        found |= {key: value for key, value in varied.items() if key in (*_LOCALE_TOO, _UTF8)}
+    return found
+
+
 def in_process(bench: Bench, varied: Mapping[str, str], name: str) -> Way:
     """All rows as one batch, asked in a process of its own."""
 
@@ -115,11 +125,12 @@ def in_process(bench: Bench, varied: Mapping[str, str], name: str) -> Way:
 
 def between(bench: Bench, varied: Mapping[str, str]) -> Pair:
     """The baseline process, and one with some of its environment varied."""
+    shown = {name: value for name, value in varied.items() if name != _UTF8}
     told = ", ".join(
-        "another working folder" if name == CWD else f"{name}={value}" for name, value in varied.items()
+        "another working folder" if name == CWD else f"{name}={value}" for name, value in shown.items()
     )
     one, other = "in a fresh process", f"in one with {told}"
-    pair = Pair(in_process(bench, BASELINE, one), in_process(bench, {**BASELINE, **varied}, other), varied)
+    pair = Pair(in_process(bench, BASELINE, one), in_process(bench, {**BASELINE, **varied}, other), shown)
 
     def written(rows: Batch, column: str, row: int) -> str:
         profile, threads = bench.engine.profile, varied.get(THREADS)
@@ -142,7 +153,7 @@ def _responsible(bench: Bench, varied: Mapping[str, str]) -> Suspects:
 
     def suspects(_: object) -> Iterator[Suspect]:
         candidate = bench.candidate(bench.judged)
-        single = [_one_of(varied, name) for name in _groups(varied)]
+        single = [one_of(varied, name) for name in _groups(varied)]
         for place, only in enumerate(single):
             bench.workers.get({**BASELINE, **only})
             if place + 1 < len(single):
@@ -171,20 +182,17 @@ def _groups(varied: Mapping[str, str]) -> list[str]:
     return [name for name in (HASH_SEED, ZONE, CWD, LOCALE, THREADS) if name in varied]
 
 
-def _one_of(varied: Mapping[str, str], name: str) -> dict[str, str]:
-    found = {name: varied[name]}
-    if name == LOCALE:
-        found |= {key: value for key, value in varied.items() if key in ("PYTHONUTF8", "LANG")}
-    return found
-
-
 def _other_locale() -> dict[str, str]:
-    """A locale with other rules than this process's, where the system has one; else plain ASCII."""
+    """A locale with other rules than this process's, where the system has one; else plain ASCII.
+
+    `LC_ALL` decides what C's functions do, and must be there. Libraries that read the variables themselves
+    look into the others first or last, so these say the same in any case.
+    """
     known = _known_locales()
     for name in _LOCALES:
         if name in known and name != os.environ.get(LOCALE):
-            return {LOCALE: name}
-    return {LOCALE: "C", "PYTHONUTF8": "0"}
+            return {LOCALE: name, "LANG": name, "LANGUAGE": name.partition(".")[0]}
+    return {LOCALE: "C", "LANG": _LOCALES[0], "LANGUAGE": _LOCALES[0].partition(".")[0], _UTF8: "0"}
 
 
 def _known_locales() -> frozenset[str]:
@@ -196,4 +204,4 @@ def _known_locales() -> frozenset[str]:
 
 
 def _listed(varied: Mapping[str, str]) -> str:
-    return ", ".join(name for name in varied if name not in ("PYTHONUTF8", "LANG"))
+    return ", ".join(name for name in varied if name not in (*_LOCALE_TOO, _UTF8))

@@ -12,7 +12,8 @@ from parity.engine import Engine
 from parity.laws.bench import Bench, spread
 from parity.laws.explanation import Suspect
 from parity.laws.outcome import LawOutcome
-from parity.laws.trials import Trial, judge, try_pair
+from parity.laws.trials import Trial, judge
+from parity.laws.twins import NUDGES, near_twins
 from parity.laws.ways import Asked, Pair, Way, joined, together
 
 RUN_TO_RUN_NOISE: Final = "run-to-run noise"
@@ -28,18 +29,25 @@ class Repeatable:
     def check(self, bench: Bench) -> LawOutcome:
         """Ask all rows three times (six where thorough), then once of a second handler."""
         once = together(bench.engine, "the first time")
-        again = replace(
-            together(bench.engine, "again"), code="engine.run(rows)\nANSWERS = engine.run(rows).to_table()"
-        )
-        pairs = [Pair(once, again, {"repetition": "again"})] * (5 if bench.thorough else 2)
-        pairs.append(
-            Pair(together(bench.engine, "from this handler"), fresh(bench), {"handler": "freshly loaded"})
-        )
+        again = replace(once, name="again", code=f"engine.run(rows)\n{once.code}")
+        same = Pair(once, again, {"repetition": "again"})
+        other = Pair(once, fresh(bench), {"handler": "freshly loaded"})
+        pairs = [*([same] * (5 if bench.thorough else 2)), other]
 
         def trials() -> Iterator[Trial]:
-            first = bench.run(bench.judged)
+            batch = bench.batch(bench.judged)
+            first = once.ask(batch, True)
             for pair in pairs:
-                yield try_pair(bench, bench.judged, pair, first)
+                found = pair.other.ask(batch, True)
+
+                def suspects(_: object, pair: Pair = pair) -> Iterator[Suspect]:
+                    # A fresh handler shows again what is lost once this one was asked; a random one may not.
+                    if pair is same:
+                        yield Suspect(bench.candidate(bench.judged), first_and_second(bench))
+                    yield Suspect(bench.candidate(bench.judged), pair)
+
+                answers = first.answers, found.answers
+                yield Trial(pair.how, pair, bench.judged, answers, suspects, sides=(first, found))
 
         return judge(self.name, self.sentence, bench, trials(), RUN_TO_RUN_NOISE)
 
@@ -55,10 +63,11 @@ class History:
         golden = bench.golden
 
         def trials() -> Iterator[Trial]:
-            expected = fresh(bench).ask(bench.batch(golden), False).answers
+            batch = bench.batch(golden)
+            expected = fresh(bench).ask(batch, True)
             for name, before in _histories(bench):
                 pair = after(bench, before, name)
-                obtained = pair.other.ask(bench.batch(golden), False).answers
+                obtained = pair.other.ask(batch, True)
 
                 def suspects(_: object, pair: Pair = pair) -> Iterator[Suspect]:
                     yield Suspect(
@@ -67,7 +76,8 @@ class History:
                         with_history=lambda batches: after(bench, batches),
                     )
 
-                yield Trial(pair.how, pair, golden, (expected, obtained), suspects)
+                answers = expected.answers, obtained.answers
+                yield Trial(pair.how, pair, golden, answers, suspects, sides=(expected, obtained))
 
         return judge(self.name, self.sentence, bench, trials(), RUN_TO_RUN_NOISE)
 
@@ -80,6 +90,21 @@ def fresh(bench: Bench, name: str = "from a freshly loaded one") -> Way:
             return joined([(batch, engine.run(batch, stages=stages))], stages)
 
     return Way(name, ask, "with Engine(loaded, profile) as fresh:\n    ANSWERS = fresh.run(rows).to_table()")
+
+
+def first_and_second(bench: Bench) -> Pair:
+    """Rows asked of a fresh handler, and of another one that was asked them just before."""
+
+    def ask(batch: Batch, stages: bool) -> Asked:
+        with fresh_engine(bench) as engine:
+            engine.run(batch)
+            return joined([(batch, engine.run(batch, stages=stages))], stages)
+
+    code = (
+        "with Engine(loaded, profile) as used:\n    used.run(rows)\n    ANSWERS = used.run(rows).to_table()"
+    )
+    first = fresh(bench, "the first time of a fresh handler")
+    return Pair(first, Way("the second time", ask, code), {"repetition": "again"})
 
 
 def after(bench: Bench, before: Sequence[Batch], name: str = "") -> Pair:
@@ -117,7 +142,9 @@ def _histories(bench: Bench) -> Iterator[tuple[str, tuple[Batch, ...]]]:
     troubled = tuple(bench.batch([position]) for position in bench.troublesome)
     warm = tuple(bench.batch([0] * size) for size in (1, 8, 33))
     empty = (bench.batch([]),)
-    yield "after other batches", (*others, *troubled, *warm, *empty)
+    alike = tuple(near_twins(bench.batch(bench.golden), nudge) for nudge in NUDGES)
+    turned = (bench.batch(bench.golden[::-1]),)
+    yield "after other batches", (*others, *troubled, *warm, *empty, *alike, *turned)
     if not bench.thorough:
         return
     yield "after one other row", small[:1]
@@ -125,3 +152,4 @@ def _histories(bench: Bench) -> Iterator[tuple[str, tuple[Batch, ...]]]:
         yield "after a batch that fails", troubled
     yield "after a warm-up with copies of one row", warm
     yield "after an empty batch", empty
+    yield "after rows that are nearly the same", alike

@@ -15,7 +15,7 @@ from parity.laws.bench import Answers, Bench
 from parity.laws.explanation import Suspect, explain
 from parity.laws.noise import column_noise, size, worst_noise
 from parity.laws.outcome import LawOutcome
-from parity.laws.ways import Pair
+from parity.laws.ways import Asked, Pair
 
 Suspects = Callable[[Comparison], Iterator[Suspect]]
 
@@ -31,6 +31,8 @@ class Trial:
         answers: what they got either way.
         suspects: where to look for a small counterexample when the answers diverge, the best place first.
         columns: the only columns that count; all when None.
+        sides: the same answers with what the stages gave, where that was kept; for ways that do not give the
+            same twice.
     """
 
     how: str
@@ -39,6 +41,7 @@ class Trial:
     answers: Answers
     suspects: Suspects
     columns: tuple[str, ...] | None = None
+    sides: tuple[Asked, Asked] | None = None
 
 
 def try_pair(bench: Bench, positions: Sequence[int], pair: Pair, expected: pa.Table | None = None) -> Trial:
@@ -91,7 +94,7 @@ def judge(
             bench,
             name,
             Suspect(bench.candidate(trial.positions), trial.pair),
-            trial.answers,
+            trial.sides or (Asked(trial.answers[0]), Asked(trial.answers[1])),
             comparison,
             trial.suspects(comparison),
             trial.columns,
