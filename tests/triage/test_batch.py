@@ -144,7 +144,7 @@ UNFIT = table_of(Scored, [{"a": 1.0, "b": 3.0}, {"a": math.nan, "b": math.inf}])
     ("handler", "stage", "words"),
     [
         (Centred, "preprocess", ""),
-        (OverLargest, "postprocess", "divided by its largest magnitude in the batch"),
+        (OverLargest, "postprocess", "divided by its largest in the batch"),
         (SoftmaxOverBatch, "inference", "adds up to 1 over the 3 rows"),
         (Ranked, "inference", ""),
         (NeighbourWeighted, "inference", ""),

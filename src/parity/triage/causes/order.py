@@ -13,6 +13,7 @@ from parity.result import ERROR_COLUMN
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values, numbers
 from parity.triage.dependence import fails
+from parity.triage.model import Side
 from parity.triage.values import alike
 from parity.triage.watching import short_stage
 
@@ -338,13 +339,18 @@ def row_count(case: Case) -> Finding:
         if short is not None:
             return Explained(f"asked again, {short[1]}", stage=short[0])
     for side in case.sides:
-        if ERROR_COLUMN not in side.answers.column_names:
-            continue
-        for error in cast("list[dict[str, str] | None]", side.answers.column(ERROR_COLUMN).to_pylist()):
-            text = "" if error is None else error.get("message") or ""
+        for text in error_texts(side):
             if _counts_rows(text):
                 return Explained(f"a row fails {side.name}: {text}")
     return None
+
+
+def error_texts(side: Side) -> list[str]:
+    """The messages of the rows that failed on a side."""
+    if ERROR_COLUMN not in side.answers.column_names:
+        return []
+    errors = cast("list[dict[str, str] | None]", side.answers.column(ERROR_COLUMN).to_pylist())
+    return [error.get("message") or "" for error in errors if error is not None]
 
 
 _COUNTED: Final = (

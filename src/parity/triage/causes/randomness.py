@@ -15,7 +15,7 @@ from parity.errors import ParityError
 from parity.handler import Handler
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values
 from parity.triage.dependence import equal, shows
-from parity.triage.memory import modules_of
+from parity.triage.memory import Memory, modules_of
 from parity.triage.trials import Trials, after_loading, around_stages, patched
 
 _SEED: Final = 20_240_229
@@ -230,13 +230,18 @@ def unseeded_rng(case: Case) -> Finding:
     if trials is None or not case.pairs:
         return None
     place = case.pairs[0].place
+    memories: list[Memory] = []
+    cls = after_loading(trials.loaded.cls, lambda handler: memories.append(Memory(handler)))
 
     def first() -> Values | None:
+        """The first answers of a fresh handler, none of which remembers another."""
         seed_everything()
         try:
-            with trials.fresh() as engine:
+            with trials.fresh(cls) as engine:
                 seed_everything()
+                memories[-1].restore()  # which empties what functions cache
                 run = trials.run(case.divergence.rows, engine)
+                memories[-1].restore()
         except ParityError:
             return None
         return None if run is None else run.at(case.stage, place)

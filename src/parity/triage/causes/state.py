@@ -17,7 +17,7 @@ from parity.examples import example_batch
 from parity.handler import Handler
 from parity.result import ERROR_COLUMN
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values
-from parity.triage.causes.order import row_count
+from parity.triage.causes.order import error_texts
 from parity.triage.dependence import equal, shows
 from parity.triage.memory import Memory, emptied_containers, forgetful_dicts
 from parity.triage.model import Stage
@@ -91,7 +91,9 @@ def _later(case: Case, trials: Trials) -> list[_Later] | None:
     found: list[_Later] = []
     try:
         with trials.fresh(cls) as engine:
+            memories[-1].restore()  # which empties what functions cache
             first = _values(case, trials, rows, engine)
+        memories[-1].restore()
         for words, history in _histories(case):
             with trials.fresh(cls) as engine:
                 for batch in history:
@@ -333,9 +335,10 @@ def shared_state(case: Case) -> Finding:
 
 def generator_consumed(case: Case) -> Finding:
     """The handler holds a generator, and the first batch uses it up."""
-    counted = row_count(case)
-    if isinstance(counted, Explained) and "generator" in counted.evidence:
-        return counted
+    for side in case.sides:
+        for text in error_texts(side):
+            if "of type generator" in text:
+                return Explained(f"a stage gives a generator as an answer, {side.name}: {text}")
     trials = case.trials
     if trials is None:
         return None
