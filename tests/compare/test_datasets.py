@@ -47,7 +47,7 @@ def test_bookkeeping_beside_the_parts_is_not_read(folder: Path):
     parts = write(numbers(9), folder / "parts", files=3)
     (parts / "_parity.json").write_text("{}", encoding="utf-8")
     write(numbers(9), parts / "_errors")
-    (parts / ".part-9.parquet.tmp").write_bytes(b"half a file")
+    (parts / ".part-9.parquet").write_bytes(b"half a file")
     (parts / "notes.txt").write_text("no Parquet", encoding="utf-8")
     (parts / "part-2.parquet").rename(parts / "part-2")
     assert ParquetDataset(parts).num_rows == 9

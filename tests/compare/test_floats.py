@@ -34,7 +34,7 @@ def test_negative_zero_equals_zero_and_is_noted():
     assert (found.identical_rows, found.within_rows, found.column("x").negative_zeros) == (1, 2, 1)
     distances = found.column("x").distances
     assert distances is not None
-    assert distances.needed_ulp == 0
+    assert (distances.needed_ulp, distances.elements, distances.differing) == (0, 2, 0)
 
 
 def test_nan_equals_nan_whatever_its_payload():
@@ -67,6 +67,13 @@ def test_infinities_of_one_sign_are_equal():
 def test_null_is_not_nan():
     expected, obtained = pa.table({"x": pa.array([None], pa.float64())}), pa.table({"x": [math.nan]})
     assert compare(expected, obtained).column("x").null_mismatches == 1
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int64(), pa.string(), pa.list_(pa.float32())])
+def test_nulls_in_other_places_differ_though_the_buffers_agree(kind: pa.DataType):
+    zero = {"string": "", "double": 0.0, "int64": 0}.get(str(kind), [])
+    one, other = (pa.table({"x": pa.array(values, kind)}) for values in ([None, zero], [zero, None]))
+    assert compare(one, other).failing_rows.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

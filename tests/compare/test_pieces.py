@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from parity.compare import Close, Comparison, SetLike, Text, Tolerances, compare, compare_datasets
 from parity.compare.plan import make_plan
+from parity.compare.rows import FirstRows
 from parity.compare.running import RunningComparison
 from parity.compare.scales import Scales
 from parity.compare.sides import Side
@@ -133,10 +135,14 @@ def test_quantiles_of_many_elements_are_those_of_buckets_however_cut():
     assert distances is not None
     assert not distances.exact
     scale = float(np.median(np.abs(values)))
-    ulp = np.abs(values - off) / np.spacing(np.maximum(np.abs(values), scale))
+    sizes = np.maximum(np.abs(values), scale)
+    ulp, rel = np.abs(values - off) / np.spacing(sizes), np.abs(values - off) / sizes
     for name, share in (("q50", 0.5), ("q90", 0.9), ("q99", 0.99)):
-        exact = np.quantile(ulp, share, method="inverted_cdf")
-        assert exact * (1 - 1 / 128) <= getattr(distances.ulp, name) <= exact
+        for measured, spread in ((ulp, distances.ulp), (rel, distances.rel)):
+            exact = np.quantile(measured, share, method="inverted_cdf") * (1 + 1e-12)
+            told = getattr(spread, name)
+            assert exact * (1 - 1 / 100) <= told <= exact
+            assert (told * 128 / 2.0 ** math.floor(math.log2(told))).is_integer()
     assert distances.ulp.largest == ulp.max()
     assert distances.ulp.mean == pytest.approx(ulp.mean())
     assert sum(count for _, count in distances.histogram) == distances.differing == np.count_nonzero(ulp)
@@ -178,6 +184,34 @@ def test_a_column_that_one_piece_cannot_convert_fails_in_all_its_rows():
         assert facts(found) == facts(compare(expected, obtained))
         assert not found.column("x").comparable
         assert (found.column("x").failing, found.failing, found.column("y").failing) == (4, 4, 1)
+
+
+@pytest.mark.slow
+def test_of_rows_that_differ_alike_the_first_are_shown_whatever_the_parts(tmp_path: Path):
+    ids = np.arange(300)
+    expected = pa.table({"id": ids, "x": np.ones(300), "t": ["a"] * 300})
+    obtained = pa.table({"id": ids, "x": np.full(300, 2.0), "t": ["b"] * 300})
+    shuffled = obtained.take(np.random.default_rng(3).permutation(300))
+    found = compare_datasets(
+        write(expected, tmp_path / "a"), write(shuffled, tmp_path / "b"), key="id", part_bytes=500
+    )
+    assert facts(found) == facts(compare(expected, shuffled, key="id"))
+    for name in ("x", "t"):
+        assert [row.row for row in found.column(name).worst] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_of_many_rows_the_first_are_kept_and_all_are_counted(ordered: bool):
+    order = np.random.default_rng(4).permutation(1_000)
+    kept = FirstRows(ordered=ordered, most=30)
+    everything = FirstRows(ordered=ordered, most=None)
+    for part in np.array_split(np.arange(1_000) if ordered else order, 9):
+        part = np.sort(part)
+        for rows in (kept, everything):
+            rows.add(part, part % 3 == 0)
+    assert kept.count == everything.count == 334
+    assert kept.total().tolist() == list(range(0, 90, 3))
+    assert everything.total().tolist() == list(range(0, 1_000, 3))
 
 
 def test_lists_judged_as_wholes_do_not_depend_on_the_cut():

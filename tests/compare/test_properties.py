@@ -93,8 +93,9 @@ def columns(draw: st.DrawFn) -> pa.Array[Any]:
 
 @st.composite
 def laid_out(draw: st.DrawFn, values: pa.Array[Any]) -> pa.ChunkedArray[Any]:
-    """The same values in another memory layout: padded in front and behind, sliced, and in chunks."""
-    padded = pa.concat_arrays([values, values, values]).slice(len(values), len(values))
+    """The same values in another memory layout: others in front and behind, sliced, and in chunks."""
+    others = pa.concat_arrays([values.slice(place, 1) for place in reversed(range(len(values)))])
+    padded = pa.concat_arrays([others, values, others]).slice(len(values), len(values))
     cut = draw(st.integers(0, len(values)))
     chunks = [padded.slice(0, cut), padded.slice(cut)]
     return pa.chunked_array(chunks, values.type)
