@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from parity import Batch, Engine, Float32, Handler, Int64, Profile, Schema, String, Tensor
 from parity.codec.rows import RowDecoder
 from parity.errors import ConfigError, InputMutatedError, StageError
+from parity.examples import example_batch
 from parity.result import Result
 
 INPUTS = Schema(x=Int64())
@@ -410,3 +411,46 @@ def test_the_fingerprint_tells_what_decides_the_bits():
         found = engine.fingerprint()
     assert {"python", "cpu", "package.numpy", "torch.threads", "handler", "digest.source"} <= set(found)
     assert found["profile.buckets"] == "[4]"
+
+
+class Leaving(Handler):
+    inputs = Schema(x=Float32())
+    outputs = Schema(y=Float32())
+    stage = ""
+
+    def _leave(self, stage: str) -> None:
+        if self.stage == stage:
+            raise SystemExit(0)
+
+    def initialize(self, context):
+        self._leave("initialize")
+
+    def preprocess(self, batch):
+        self._leave("preprocess")
+        return batch["x"].numpy()
+
+    def inference(self, inputs):
+        self._leave("inference")
+        return inputs
+
+    def postprocess(self, outputs, batch):
+        self._leave("postprocess")
+        return {"y": outputs}
+
+
+@pytest.mark.parametrize("stage", ["preprocess", "inference", "postprocess"])
+def test_a_stage_that_exits_fails_its_rows_and_ends_no_process(
+    stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Leaving, "stage", stage)
+    with Engine(Leaving) as engine:
+        result = engine.run(example_batch(Leaving.inputs, 3))
+    assert [(error.row, error.stage, error.type) for error in result.errors] == [
+        (row, stage, "SystemExit") for row in range(3)
+    ]
+
+
+def test_a_handler_that_exits_while_it_is_loaded_is_a_stage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leaving, "stage", "initialize")
+    with pytest.raises(StageError, match="initialize raised SystemExit: 0"), Engine(Leaving):
+        pass

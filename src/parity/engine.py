@@ -65,7 +65,7 @@ class _Part:
 @dataclass(frozen=True)
 class _Failure:
     stage: str
-    exc: Exception
+    exc: BaseException
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Engine:
                 handler.initialize(context)
         except ParityError:
             raise
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             raise StageError(
                 f"handler {loaded.name}: initialize raised {type(exc).__name__}: {exc}",
                 handler=loaded.name,
@@ -225,7 +225,7 @@ class Engine:
         result = self._result(work, answers)
         if self._tap is not None and work.parts:
             self._tap.record(Batch.concat([part.batch for part in work.parts]), result)
-        return result if work.keep_stages else replace(result, stages=())
+        return result if work.keep_stages or not result.stages else replace(result, stages=())
 
     # One part through one stage. A stage's exception is kept in the part, and the later stages pass it by.
 
@@ -272,7 +272,7 @@ class Engine:
         try:
             with _inference_mode():
                 yield self._handler
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
             if _is_mutation(exc):
                 raise InputMutatedError(
                     f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; "
@@ -382,7 +382,7 @@ class Engine:
             errors=tuple(sorted(answers.errors, key=lambda error: error.row)),
             timings=work.timings,
             buckets=buckets,
-            stages=tuple(answers.stages),
+            stages=tuple(answers.stages) if work.keep_stages or self._tap is not None else (),
         )
 
 
@@ -405,13 +405,13 @@ def merge(decoded: Decoded, result: Result) -> Result:
     )
 
 
-def shown_text(exc: Exception) -> str:
+def shown_text(exc: BaseException) -> str:
     """An exception's text cut to a line of 300 characters."""
     text = " ".join(str(exc).split())
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
-def _is_mutation(exc: Exception) -> bool:
+def _is_mutation(exc: BaseException) -> bool:
     return isinstance(exc, ValueError) and _READ_ONLY.fullmatch(str(exc)) is not None
 
 

@@ -152,8 +152,11 @@ def leaves(value: Any, path: str = "value") -> Iterator[tuple[str, Any]]:
 def rows_of(leaf: Any, rows: int) -> list[Value]:
     """A leaf's value for each of `rows` rows; one that has no rows is the same for all."""
     if is_tensor(leaf):
-        tensor = leaf.detach().cpu()
-        leaf = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+        try:
+            tensor = leaf.detach().cpu()
+            leaf = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+        except (TypeError, RuntimeError):  # sparse, quantised, or of a dtype that numpy has not
+            return [_array(str(leaf))] * rows
     has_rows = isinstance(leaf, list) or (isinstance(leaf, np.ndarray) and leaf.ndim > 0)
     if has_rows and len(leaf) == rows:
         return [_array(item) for item in leaf]

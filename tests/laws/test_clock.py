@@ -68,6 +68,18 @@ def test_a_handler_whose_every_answer_is_the_time_is_caught_while_the_clock_stan
 
 
 @pytest.mark.slow
+class Second(Handler):
+    inputs = Schema(x=Float64())
+    outputs = Schema(y=Float64())
+
+    def postprocess(self, outputs, batch):
+        return {"y": np.full(len(batch), time.time() % 60)}
+
+
+def test_a_handler_that_reads_the_second_only_is_caught_too() -> None:
+    assert try_laws(LoadedHandler.of(Second), ["clock"])["clock"].verdict == "broken"
+
+
 def test_a_handler_that_draws_at_random_says_nothing_about_the_clock() -> None:
     class Drawing(Handler):
         inputs = Schema(x=Int64(ge=0, le=9))

@@ -150,11 +150,11 @@ class PartWriter:
         if not self._tables:
             self._forget()
             return True
-        table = pa.concat_tables(self._tables)
         try:
+            table = pa.concat_tables(self._tables)
+            self._tables = [table]
             self._write(table)
         except Exception as exc:  # noqa: BLE001 - a capture never disturbs the server
-            self._tables = [table]
             self._note_failure(exc)
             return False
         self._observer.captured(table.num_rows)

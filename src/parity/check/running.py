@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from parity.laws.forms import carried_rows
 from parity.registry import Runner, find_runner, load_handler, runner_names
 from parity.report import CheckReport, Entry
 from parity.report.samples import samples
+
+logger = logging.getLogger(__name__)
 
 _RUNNER_LAW = "runner"
 
@@ -95,7 +98,9 @@ def run_check(
             routes += through_runners(chosen, loaded, together, chosen_profile, say)
             entries, said = _entries(routes, engine, found)
             if by_law:
-                bench.runners = tuple(SentBefore(runner, sent[-1], routes) for runner in chosen)
+                refused = {route.runner_name for route in routes if route.refused}  # their entries say so
+                asked = [runner for runner in chosen if runner.name not in refused]
+                bench.runners = tuple(SentBefore(runner, sent[-1], routes) for runner in asked)
             if chosen_laws:
                 outcomes = check_bench(bench, chosen_laws, progress=say)
         fingerprint = goldens.environment(engine)
@@ -241,6 +246,16 @@ def _explained(
         if here.diagnosis is not None:
             return Explained(here.diagnosis)
         assert here.comparison is not None, "a divergent entry was compared"
-        return explain_golden(case, here.comparison, engine, rules)
+        found = here.comparison
+        return _attempted(lambda: explain_golden(case, found, engine, rules))
     route = next(item for item in routes if item.name == entry.name)
-    return explain_route(case, route, engine, rules)
+    return _attempted(lambda: explain_route(case, route, engine, rules))
+
+
+def _attempted(explain: Callable[[], Explained]) -> Explained:
+    """The explanation; that there is none costs nobody the divergence that was found."""
+    try:
+        return explain()
+    except Exception as exc:
+        logger.exception("event=triage_failed")
+        return Explained(None, f"looking for the cause failed: {type(exc).__name__}: {exc}")

@@ -75,6 +75,8 @@ def compare_files(
         typer.echo(suggestion.to_toml(), nl=False)
     else:
         typer.echo(terminal.render_comparison(found, title, colour=options.colour()), nl=False)
+    if found and found.rows == found.errors_expected:
+        raise NothingComparedError(f"all {found.rows} rows failed on both sides: no answer was compared")
     raise typer.Exit(_EXIT_CODES.get(found.verdict, 0))
 
 

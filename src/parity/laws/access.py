@@ -11,6 +11,7 @@ from parity.laws.law import NotApplicableError
 from parity.laws.outcome import LawOutcome
 from parity.laws.process import BASELINE
 from parity.laws.snippets import NO_FOLDER
+from parity.result import ERROR_COLUMN
 from parity.triage import Cause, Diagnosis, Stage
 
 _SHOWN: Final = 5
@@ -59,10 +60,13 @@ class DeclaredAccess:
         asked = spread(bench.judged, _ASKED)
         if worker.load_error:
             detail = f"the handler does not load in a process of its own: {worker.load_error}"
-            return LawOutcome(self.name, self.sentence, "nothing", 0, detail=detail)
-        worker.ask(bench.batch(asked))
+            return LawOutcome(self.name, self.sentence, "unable", 0, detail=detail)
+        answered = worker.ask(bench.batch(asked)).answers.column(ERROR_COLUMN).null_count
         found = undeclared(worker.accesses(), root, declared_access(bench))
         executed = ("as declared, and as heard in a fresh process",)
+        if not found and not answered:
+            detail = "no row got an answer in a process of its own, so that not every stage was heard"
+            return LawOutcome(self.name, self.sentence, "nothing", 0, detail=detail, executed=executed)
         if not found:
             detail = f"nothing undeclared was touched in loading and in scoring {len(asked)} rows"
             return LawOutcome(self.name, self.sentence, "holds", len(asked), detail=detail, executed=executed)

@@ -14,7 +14,14 @@ import pyarrow as pa
 from parity.batch import Batch
 from parity.compare import Tolerances
 from parity.engine import Engine
-from parity.errors import ConfigError, InputMutatedError, RunnerError, did_you_mean
+from parity.errors import (
+    ConfigError,
+    FingerprintError,
+    InputMutatedError,
+    RunnerError,
+    StageError,
+    did_you_mean,
+)
 from parity.laws.access import DeclaredAccess
 from parity.laws.bench import Bench, OutOfTimeError
 from parity.laws.clock import Clock, repeats_when_stopped
@@ -58,7 +65,7 @@ LAWS: Final[tuple[Law, ...]] = (
 
 _UNTOLD_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "inputs-untouched": ("declared-access",),
-    "eval-mode": ("declared-outputs", "declared-access"),
+    "eval-mode": ("repeatable", "declared-outputs", "declared-access"),
     "repeatable": ("declared-outputs", "declared-access"),
 }
 """When a law of the left is broken, only those of the right still say anything."""
@@ -70,6 +77,7 @@ _WHY_UNTOLD: Final[Mapping[str, str]] = {
 }
 
 _EXPLAINED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "repeatable": ("eval-mode",),
     "neighbours": ("order",),
     "batch-size": ("single-row", "order", "neighbours"),
     "failing-rows": ("single-row", "order", "neighbours", "batch-size"),
@@ -173,7 +181,7 @@ def _checked(bench: Bench, law: Law) -> LawOutcome:
         return replace(
             outcome, verdict="unable", detail="not tried to its end: the time for all laws was over"
         )
-    except RunnerError as exc:
+    except (RunnerError, FingerprintError, StageError) as exc:
         return replace(outcome, verdict="unable", detail=str(exc))
     except InputMutatedError as exc:
         return replace(outcome, verdict="broken", detail=str(exc), follows=InputsUntouched.name)

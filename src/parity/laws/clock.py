@@ -10,19 +10,20 @@ from typing import Final
 from parity.batch import Batch
 from parity.laws.bench import Bench
 from parity.laws.outcome import LawOutcome
-from parity.laws.state import fresh_engine
+from parity.laws.state import loaded_anew
 from parity.laws.trials import Trial, judge, try_pair
 from parity.laws.ways import Asked, Pair, Way, joined
 
 _MOVES: Final = {
-    "7 hours later": datetime.timedelta(hours=7, minutes=13),
-    "47 days later": datetime.timedelta(days=47, hours=5),
-    "11 years later": datetime.timedelta(days=4021, hours=11),
+    "7 hours later": datetime.timedelta(hours=7, minutes=13, seconds=21, microseconds=345_678),
+    "47 days later": datetime.timedelta(days=47, hours=5, minutes=1, seconds=37, microseconds=1_234),
+    "11 years later": datetime.timedelta(days=4021, hours=11, seconds=11, microseconds=987_001),
 }
 _MORE_MOVES: Final = {
-    "3 days later": datetime.timedelta(days=3),
-    "6 years earlier": datetime.timedelta(days=-2192, hours=-3),
+    "3 days later": datetime.timedelta(days=3, seconds=43),
+    "6 years earlier": datetime.timedelta(days=-2192, hours=-3, seconds=-7),
 }
+# None is a whole number of minutes or seconds: those of a clock that is stopped must move, too.
 
 
 class Clock:
@@ -79,8 +80,7 @@ def moved(
         with travelled(when, stopped=stopped):
             if not loaded_then:
                 return joined([(batch, bench.engine.run(batch, stages=stages))], stages)
-            with fresh_engine(bench) as engine:
-                return joined([(batch, engine.run(batch, stages=stages))], stages)
+            return loaded_anew(bench, batch, lambda engine: engine.run(batch, stages=stages), stages)
 
     destination = f'datetime.datetime.fromisoformat("{when.isoformat()}")'
     lines = [f"with time_machine.travel({destination}, tick={not stopped}):"]

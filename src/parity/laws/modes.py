@@ -176,8 +176,9 @@ def _is_training(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool:
 
 def _seeded(torch: Any, engine: Engine, seed: int, name: str) -> Way:
     def ask(batch: Batch, stages: bool) -> Asked:
-        torch.manual_seed(seed)
-        return joined([(batch, engine.run(batch, stages=stages))], stages)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return joined([(batch, engine.run(batch, stages=stages))], stages)
 
     code = f"torch.manual_seed({seed})\nANSWERS = engine.run(rows).to_table()"
     return Way(name, ask, code, ("import torch",))
@@ -187,13 +188,14 @@ def _in_eval(torch: Any, engine: Engine, modules: Mapping[str, Any]) -> Way:
     """Asked with every module in eval mode, which are put back afterwards."""
 
     def ask(batch: Batch, stages: bool) -> Asked:
-        torch.manual_seed(0)
         every = [inner for module in modules.values() for inner in module.modules()]
         flags = [inner.training for inner in every]
         try:
             for inner in every:
                 inner.training = False
-            return joined([(batch, engine.run(batch, stages=stages))], stages)
+            with torch.random.fork_rng():
+                torch.manual_seed(0)
+                return joined([(batch, engine.run(batch, stages=stages))], stages)
         finally:
             for inner, flag in zip(every, flags, strict=True):
                 inner.training = flag

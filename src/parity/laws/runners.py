@@ -98,7 +98,7 @@ class Device:
         """Ask the golden rows under each profile, judged by the rules for the pair.
 
         Raises:
-            NotApplicableError: no other profile was named, or none of their devices is there.
+            NotApplicableError: no other profile was named.
         """
         here = bench.engine.profile
         others = [profile for profile in bench.profiles if profile != here]
@@ -111,16 +111,13 @@ class Device:
                 outcomes.append(self._under(bench, profile))
             except (ConfigError, FingerprintError) as exc:
                 missing.append(str(exc))
-        if not outcomes:
-            raise NotApplicableError("; ".join(missing))
-        worst = max(
-            outcomes, key=lambda outcome: ("holds", "noise", "nothing", "broken").index(outcome.verdict)
-        )
-        detail = "; ".join(
-            [*(outcome.detail for outcome in outcomes), *(f"skipped: {text}" for text in missing)]
-        )
+        # A profile that was named and cannot run here is no agreement.
+        outcomes += [LawOutcome(self.name, self.sentence, "unable", 0, detail=text) for text in missing]
+        order = ("holds", "noise", "nothing", "unable", "broken")
+        worst = max(outcomes, key=lambda outcome: order.index(outcome.verdict))
         pairs = sum(outcome.pairs for outcome in outcomes)
         executed = tuple(text for outcome in outcomes for text in outcome.executed)
+        detail = "; ".join(outcome.detail for outcome in outcomes)
         return replace(worst, detail=detail, pairs=pairs, executed=executed)
 
     def _under(self, bench: Bench, profile: Profile) -> LawOutcome:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from parity.batch import Batch
 from parity.engine import Engine
+from parity.errors import StageError
 from parity.laws.bench import Bench, spread
 from parity.laws.explanation import Suspect
 from parity.laws.outcome import LawOutcome
 from parity.laws.trials import Trial, judge
 from parity.laws.twins import NUDGES, near_twins
 from parity.laws.ways import Asked, Pair, Way, joined, together
+from parity.laws.workers import refused
+from parity.result import Result
 
 RUN_TO_RUN_NOISE: Final = "run-to-run noise"
 _BEFORE_ROWS: Final = 24
@@ -86,8 +88,7 @@ def fresh(bench: Bench, name: str = "from a freshly loaded one") -> Way:
     """All rows as one batch, asked of a handler loaded for them."""
 
     def ask(batch: Batch, stages: bool) -> Asked:
-        with fresh_engine(bench) as engine:
-            return joined([(batch, engine.run(batch, stages=stages))], stages)
+        return loaded_anew(bench, batch, lambda engine: engine.run(batch, stages=stages), stages)
 
     return Way(name, ask, "with Engine(loaded, profile) as fresh:\n    ANSWERS = fresh.run(rows).to_table()")
 
@@ -95,10 +96,12 @@ def fresh(bench: Bench, name: str = "from a freshly loaded one") -> Way:
 def first_and_second(bench: Bench) -> Pair:
     """Rows asked of a fresh handler, and of another one that was asked them just before."""
 
+    def twice(engine: Engine, batch: Batch, stages: bool) -> Result:
+        engine.run(batch)
+        return engine.run(batch, stages=stages)
+
     def ask(batch: Batch, stages: bool) -> Asked:
-        with fresh_engine(bench) as engine:
-            engine.run(batch)
-            return joined([(batch, engine.run(batch, stages=stages))], stages)
+        return loaded_anew(bench, batch, lambda engine: twice(engine, batch, stages), stages)
 
     code = (
         "with Engine(loaded, profile) as used:\n    used.run(rows)\n    ANSWERS = used.run(rows).to_table()"
@@ -110,11 +113,13 @@ def first_and_second(bench: Bench) -> Pair:
 def after(bench: Bench, before: Sequence[Batch], name: str = "") -> Pair:
     """Rows asked of a fresh handler at once, and of another one after some batches."""
 
+    def after_those(engine: Engine, batch: Batch, stages: bool) -> Result:
+        for earlier in before:
+            engine.run(earlier)
+        return engine.run(batch, stages=stages)
+
     def ask(batch: Batch, stages: bool) -> Asked:
-        with fresh_engine(bench) as engine:
-            for earlier in before:
-                engine.run(earlier)
-            return joined([(batch, engine.run(batch, stages=stages))], stages)
+        return loaded_anew(bench, batch, lambda engine: after_those(engine, batch, stages), stages)
 
     code = (
         "with Engine(loaded, profile) as used:\n"
@@ -129,9 +134,14 @@ def after(bench: Bench, before: Sequence[Batch], name: str = "") -> Pair:
     return Pair(fresh(bench, "first of a fresh handler"), other, {"before": name})
 
 
-def fresh_engine(bench: Bench) -> AbstractContextManager[Engine]:
-    """A second engine of the bench's handler."""
-    return Engine(bench.loaded, replace(bench.engine.profile, exact=False))
+def loaded_anew(bench: Bench, batch: Batch, ask: Callable[[Engine], Result], stages: bool) -> Asked:
+    """What a second engine of the bench's handler is asked; an error for every row when it does not load."""
+    try:
+        with Engine(bench.loaded, replace(bench.engine.profile, exact=False)) as engine:
+            return joined([(batch, ask(engine))], stages)
+    except StageError as exc:
+        reply = {"error": str(exc), "stage": exc.stage, "type": type(exc.__cause__ or exc).__name__}
+        return Asked(refused(bench.loaded, batch.num_rows, reply))
 
 
 def _histories(bench: Bench) -> Iterator[tuple[str, tuple[Batch, ...]]]:

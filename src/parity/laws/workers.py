@@ -67,9 +67,10 @@ class Workers:
 
     def close(self) -> None:
         """End them all."""
-        for worker in self._known.values():
-            worker.close()
-        self._known.clear()
+        with contextlib.ExitStack() as closing:
+            for worker in self._known.values():
+                closing.callback(worker.close)
+            self._known.clear()
 
 
 class Worker:
@@ -88,7 +89,8 @@ class Worker:
         self._folder = Path(self._scratch.name)
         self._fingerprint: dict[str, str] | None = None
         self._load_error: dict[str, Any] | None = None
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        # Nothing is written beside the handler; and what it prints is nobody's answer, whatever the locale.
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
         environment.pop(TAP_VARIABLE, None)
         environment.update({name: value for name, value in varied.items() if name not in (CWD, THREADS)})
         if THREADS in varied:
@@ -108,6 +110,14 @@ class Worker:
         settings["exact"] = "false"  # a certificate holds for the environment as it is, and that is varied
         if THREADS in varied:
             settings["threads"] = varied[THREADS]
+        try:
+            self._load(profile, settings)
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self, profile: Profile, settings: Mapping[str, str]) -> None:
+        loaded = self._loaded
         self._send(
             {
                 "do": "load",
@@ -134,14 +144,14 @@ class Worker:
         """
         self._wait_for_load()
         if self._load_error is not None:
-            return Asked(_refused(self._loaded, batch.num_rows, self._load_error))
+            return Asked(refused(self._loaded, batch.num_rows, self._load_error))
         table = batch.to_table()
         with pa.OSFile(str(self._folder / ROWS), "wb") as sink, ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         self._send({"do": "ask", "stages": stages})
         reply = self._receive()
         if not reply["ok"]:
-            return Asked(_refused(self._loaded, batch.num_rows, reply))
+            return Asked(refused(self._loaded, batch.num_rows, reply))
         found = read_traces(self._folder / ANSWERS)
         answers = found.outputs.cast(_answer_schema(self._loaded))
         places = tuple(range(table.num_rows))
@@ -226,7 +236,11 @@ def _answer_schema(loaded: LoadedHandler) -> pa.Schema:
     return _empty(loaded, 0, ()).to_table().schema
 
 
-def _refused(loaded: LoadedHandler, rows: int, reply: dict[str, Any]) -> pa.Table:
+def refused(loaded: LoadedHandler, rows: int, reply: Mapping[str, Any]) -> pa.Table:
+    """An answer table in which every row failed: of a handler that cannot be loaded, for instance.
+
+    `reply` holds the message under "error", and "stage" and "type".
+    """
     errors = tuple(
         RowError(row, "failed", reply["error"], None, reply["stage"], reply["type"]) for row in range(rows)
     )

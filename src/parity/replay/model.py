@@ -183,6 +183,7 @@ class FailureDrift:
         other_kind: failed both times, for another kind of reason.
         messages: (message, rows) of what fails now only, most first.
         requests: ids of some requests that fail now only.
+        both: failed both times.
     """
 
     only_recorded: int = 0
@@ -190,6 +191,7 @@ class FailureDrift:
     other_kind: int = 0
     messages: tuple[tuple[str, int], ...] = ()
     requests: tuple[str, ...] = ()
+    both: int = 0
 
 
 @dataclass(frozen=True)
@@ -261,11 +263,15 @@ class DriftReport:
 
     @property
     def verdict(self) -> Verdict:
-        """Nothing compared without rows, or when no column of answers was compared."""
+        """Nothing compared without answers: no rows, all failed both times, or no column was compared."""
         if self.findings or any(column.verdict == "divergent" for column in self.columns):
             return "drifts"
         values = {column.verdict for column in self.columns if column.name != "_error"}
-        return "agrees" if self.rows and values - {"ignored", "nothing"} else "nothing compared"
+        return (
+            "agrees"
+            if self.rows > self.failures.both and values - {"ignored", "nothing"}
+            else "nothing compared"
+        )
 
     @property
     def exit_code(self) -> int:

@@ -118,6 +118,7 @@ class Tally:
             if is_score(item) and name not in self._labels
         }
         self._one_sided = [0, 0, 0]
+        self._failed_both = 0
         self._messages: Counter[str] = Counter()
         self._requests: dict[str, None] = {}
         self._worst: list[tuple[tuple[bool, float], int, WorstRow]] = []
@@ -153,6 +154,7 @@ class Tally:
             slices.add(*_coded(table.column(name)), masks)
         self._add_worst(table, comparison)
         self.rows += table.num_rows
+        self._failed_both += int(np.count_nonzero(failed[0] & failed[1]))
 
     def columns(self) -> tuple[ColumnDrift, ...]:
         """The columns, in table order."""
@@ -175,7 +177,12 @@ class Tally:
         """The rows that failed on one side only."""
         recorded, replayed, other = self._one_sided
         return FailureDrift(
-            recorded, replayed, other, tuple(self._messages.most_common(_EXAMPLES)), tuple(self._requests)
+            recorded,
+            replayed,
+            other,
+            tuple(self._messages.most_common(_EXAMPLES)),
+            tuple(self._requests),
+            self._failed_both,
         )
 
     def hours(self) -> tuple[Slice, ...]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from parity import exact
 from parity import golden as goldens
 from parity.check import ENGINE
 from parity.compare import Tolerances, compare
@@ -34,7 +35,6 @@ from parity.testing.shared import Answers, ByWire, once
 from parity.testing.target import Target
 
 UPDATED_BY = "accepted new answers (pytest --golden-update)"
-_NETWORKED = "online"
 
 Made = TypeVar("Made")
 
@@ -139,7 +139,7 @@ class Runs:
     def _law(self, test: Test, loaded: _Loaded) -> LawOutcome:
         rows, labels = law_rows(loaded.handler, loaded.cases)
         names = runner_names() if test.target.runners is None else test.target.runners
-        networked = [find_runner(name) for name in names if name == _NETWORKED and _imports(name)]
+        runners = [find_runner(name) for name in names if name != ENGINE and _imports(name)]
         rules = Tolerances.from_mapping({**loaded.handler.manifest.tolerance, **test.target.tolerance})
         with Engine(loaded.handler, loaded.profile) as engine:
             return check_laws(
@@ -147,8 +147,10 @@ class Runs:
                 rows,
                 laws=laws_named([test.law]),
                 labels=labels,
-                tolerances=rules,
-                runners=networked if loaded.handler.ref else [],
+                tolerances=exact.tolerances(
+                    rules, engine.profile, goldens.environment(engine), engine.profile
+                ),
+                runners=runners if loaded.handler.ref else [],
             )[0]
 
     def _loaded(self, target: Target) -> _Loaded:
@@ -191,8 +193,9 @@ class Runs:
         def make() -> ByWire:
             return dict(_asked(runner, loaded, rows))
 
-        digests = "".join(case.output_digest for case in loaded.cases)
-        text = json.dumps([target.location, runner, loaded.profile.to_settings(), digests])
+        digests = [sorted(case.meta.digests.items()) for case in loaded.cases]
+        where = [target.location, target.app_dir, str(target.golden)]
+        text = json.dumps([*where, runner, loaded.profile.to_settings(), digests])
         return self._once(("answers", runner, _key(target)), lambda: once(self._shared, text, make))
 
     def _once(self, key: tuple[Hashable, ...], make: Callable[[], Made]) -> Made:
