@@ -7,7 +7,7 @@ from typing import Any
 
 def run() -> dict[str, Any]:
     """Score every kind, print the table, and give the bars."""
-    from benchmarks.skew.run import run_all
+    from benchmarks.skew.pool import run_all
     from benchmarks.skew.table import bars, text_table
 
     scores = run_all()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.skew.kind import REPOSITORY, Kind, find_kinds
-from benchmarks.skew.run import PROCESSES, run_all
+from benchmarks.skew.pool import PROCESSES, run_all
 from benchmarks.skew.score import Score, broken_findings, twin_findings
 from benchmarks.skew.table import bars, faults, markdown, text_table
 from benchmarks.skew.trial import Depth, Finding, law_names, scratch

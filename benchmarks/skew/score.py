@@ -69,6 +69,12 @@ def score(kind: Kind, depth: Depth = "quick") -> Score:
     return _scored(kind, kind.expected, found, alarm, seconds)
 
 
+def crashed(kind: Kind, why: str) -> Score:
+    """The score of a kind on which parity crashed: nothing about it is right."""
+    wrong = dict.fromkeys((*ASPECTS, "headline"), False if kind.expected is not None else None)
+    return Score(kind.name, kind.sentence, kind.mode, **wrong, twin=False, alarm=f"CRASHED: {why}")
+
+
 def broken_findings(kind: Kind, names: Sequence[str], folder: Path) -> list[Finding]:
     """What parity says of the broken handler, first what it reports first."""
     if kind.mode == "reference":

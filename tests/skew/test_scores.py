@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from benchmarks.skew import kinds
+from benchmarks.skew import kinds, pool
 from benchmarks.skew.kind import Expected, Missing, find_kinds
-from benchmarks.skew.run import score_named
+from benchmarks.skew.pool import score_named
 from benchmarks.skew.score import Score
 from benchmarks.skew.table import bars, faults, markdown, share, text_table
 
@@ -66,3 +66,14 @@ def test_rows_are_the_same_in_every_run() -> None:
     assert not isinstance(kind, Missing)
     assert kind.rows().equals(kind.rows())
     assert isinstance(kind.rows(), pa.Table)
+
+
+def test_a_crash_of_parity_is_a_kind_that_is_wrong_in_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*given: object) -> None:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(pool, "score", crash)
+    found = score_named("channel_order", "own")
+    assert (found.caught, found.cause, found.twin, found.missing) == (False, False, False, "")
+    assert "CRASHED: ZeroDivisionError: in the middle" in found.alarm
+    assert score_named("clean_nan", "own").caught is None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import multiprocessing
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from benchmarks.skew.kind import Kind, Missing, find_kinds
-from benchmarks.skew.score import Score, score
+from benchmarks.skew.score import Score, crashed, score
 from benchmarks.skew.trial import Depth
 
 PROCESSES: Final = 2
@@ -41,4 +42,8 @@ def score_named(name: str, depth: Depth) -> Score:
     item: Kind | Missing = next(find_kinds([name]))
     if isinstance(item, Missing):
         return Score(item.name, "", missing=item.why)
-    return score(item, depth)
+    try:
+        return score(item, depth)
+    except Exception as exc:  # noqa: BLE001 - that parity crashes on a kind is a finding like others
+        crash = "".join(traceback.format_exception(exc)[-4:])
+        return crashed(item, f"{type(exc).__name__}: {exc}\n{crash}")
