@@ -147,8 +147,8 @@ def test_another_precision_is_judged_by_the_rules_for_the_pair() -> None:
     assert "under profile narrow" in outcome.counterexample.how
 
 
-def test_a_device_that_is_not_there_is_said_to_be_missing() -> None:
+def test_a_device_that_is_not_there_leaves_the_law_untried() -> None:
     absent = Profile("gpu", device="cuda:99")
     outcome = try_laws(LoadedHandler.of(Precise), ["device"], profiles=[absent])["device"]
-    assert outcome.verdict == "skipped"
+    assert outcome.verdict == "unable"
     assert "which is not there" in outcome.detail
