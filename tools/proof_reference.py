@@ -40,6 +40,45 @@ a counterexample: the fewest rows that break it, their values made as simple as 
 values, the first stage that diverged and the [cause](causes.md) where one explains it, and Python source that shows
 the difference in a notebook. Where an earlier law is broken too and may be all there is to a breach, that is said.
 
+## What a breach means
+
+| broken | likely in the handler | who sees it first |
+| --- | --- | --- |
+| `inputs-untouched` | an operation in place on a column, or `torch.from_numpy` over one | every later reader of the batch: isolation, capture, shadow |
+| `eval-mode` | no `model.eval()`, or functional dropout without `training=False` | every answer, at random or by the batch |
+| `repeatable` | a random generator without a seed of the row's own, a counter, a clock | everybody; nothing else can be proven until it is mended |
+| `declared-outputs` | rows filtered, a generator used up, a field or dtype that the schema does not name | callers, as failed rows |
+| `single-row` | `.squeeze()` without an axis, a reduction that drops the batch's axis | online callers at low load |
+| `order` | sorting, shifting, or using the first row for all | batch jobs against single requests |
+| `neighbours` | a statistic, padding, categories or a guard over the batch | online callers under load |
+| `batch-size` | a path for large or small batches, the number of rows in a formula | batch jobs against online |
+| `failing-rows` | a failure handled for the whole batch, or for the wrong row | callers whose neighbours send bad rows |
+| `history` | a cache with a poor key, a fit on the first batch, state after an error | a server after hours; a restart mends it for a while |
+| `concurrency` | values left on `self` between stages, a buffer used for every batch | servers and batch jobs whose stages overlap |
+| `wire-form` | the way from a message to a batch changes values | callers of one protocol |
+| `clock` | `now()` in a feature, a year kept from start-up | replays and goldens, days later |
+| `declared-access` | files, variables, services or programs beside the handler | another machine, or the same one after a change |
+| `process` | `hash()`, set order, local time, locale, relative paths, threads | replicas that disagree with each other |
+| `runner` | none of the above was found: the runner's own path changes values | one of notebook, batch and online |
+| `device` | numerics of another device or precision beyond the declared tolerance | the day of the move to a GPU |
+
+## What a handler may touch
+
+`declared-access` takes the handler's folder, the Python installation, the system's libraries and tables, and imports
+for granted. Everything else is a breach unless handler.toml says so:
+
+```toml
+[access]
+reads = ["../shared/countries.csv"]   # files or folders, from the handler's folder on
+writes = []
+environment = ["PAYMENT_THRESHOLD"]   # variables that the handler's own code reads
+network = false
+processes = false
+```
+
+What native code opens past Python is not heard; of it, files that stay open or mapped after loading are found.
+`numpy.datetime64("now")` reads the clock past Python, too, and is not moved by the law of the clock.
+
 ## Noise
 
 A matrix product of another size adds in another order, so that other bits within tolerance are natural. The laws

@@ -12,7 +12,7 @@ from parity.errors import ConfigError, did_you_mean, shown
 from parity.profile import Profile
 
 FILE_NAME = "handler.toml"
-_TABLES = ("profiles", "tolerance", "online", "batch", "config")
+_TABLES = ("profiles", "tolerance", "online", "batch", "access", "config")
 _TEXTS = ("name", "version", "description", "handler")
 
 
@@ -29,6 +29,7 @@ class Manifest:
         tolerance: per output column, as `parity.compare.Tolerances.from_mapping` reads it.
         online: settings of the online runner.
         batch: settings of the batch runner.
+        access: what the handler touches beside its folder, as `parity.laws.access` reads it.
         config: free settings that the handler reads as `context.config`.
     """
 
@@ -40,6 +41,7 @@ class Manifest:
     tolerance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     online: Mapping[str, Any] = field(default_factory=dict[str, Any])
     batch: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    access: Mapping[str, Any] = field(default_factory=dict[str, Any])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def profile(self, name: str = "default") -> Profile:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from parity.errors import ConfigError
 from parity.laws.audit import Access, undeclared
 from tests.laws.conftest import Write
 from tests.laws.trying import try_laws
@@ -77,6 +78,37 @@ def test_a_read_alone_is_an_undeclared_read(write: Write, tmp_path: Path) -> Non
     assert outcome.diagnosis is not None
     assert outcome.diagnosis.cause is not None
     assert outcome.diagnosis.cause.name == "undeclared-read"
+
+
+@pytest.mark.slow
+def test_what_handler_toml_declares_may_be_touched(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "outside.txt").write_text("1", encoding="utf-8")
+    source = TOUCHING.format(
+        outside=tmp_path / "outside.txt", initialize='os.environ.get("LIMIT")', stage="pass"
+    )
+    toml = """
+        [access]
+        reads = ["../outside.txt"]
+        environment = ["LIMIT"]
+        """
+    loaded = write(source, toml, {"own.txt": "1"})
+    assert try_laws(loaded, ["declared-access"])["declared-access"].verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("read = []", r"\[access\] has no key 'read'; did you mean 'reads'"),
+        ("network = 1", r"\[access\] network = 1 is not true or false"),
+        ('reads = "a"', r"\[access\] reads = 'a' is not a list of texts"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(write: Write, tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "outside.txt").write_text("1", encoding="utf-8")
+    source = TOUCHING.format(outside=tmp_path / "outside.txt", initialize="pass", stage="pass")
+    loaded = write(source, f"[access]\n{line}\n", {"own.txt": "1"})
+    with pytest.raises(ConfigError, match=message):
+        try_laws(loaded, ["declared-access"])
 
 
 def test_what_belongs_to_a_handler_or_is_declared_is_not_told(tmp_path: Path) -> None:

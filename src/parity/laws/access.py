@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from parity.errors import ConfigError, did_you_mean, shown
 from parity.laws.audit import Access, undeclared
 from parity.laws.bench import Bench, spread
 from parity.laws.law import NotApplicableError
@@ -21,6 +22,14 @@ _STAGES: Final[Mapping[str, Stage]] = {
     "postprocess": "postprocess",
 }
 _ASKED: Final = 32
+
+_DECLARABLE: Final[Mapping[str, type]] = {
+    "reads": list,
+    "writes": list,
+    "environment": list,
+    "network": bool,
+    "processes": bool,
+}
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "read": "put it into the handler's folder and open it with context.path, or declare it: "
@@ -51,18 +60,20 @@ class DeclaredAccess:
 
         Raises:
             NotApplicableError: the handler has no folder to be loaded from.
+            ConfigError: handler.toml's [access] is wrong.
             RunnerError: the process failed to start.
         """
         root = bench.loaded.root
         if not bench.loaded.ref or root is None:
             raise NotApplicableError(NO_FOLDER)
+        declared = declared_access(bench)
         worker = bench.workers.get(BASELINE)
         asked = spread(bench.judged, _ASKED)
         if worker.load_error:
             detail = f"the handler does not load in a process of its own: {worker.load_error}"
             return LawOutcome(self.name, self.sentence, "unable", 0, detail=detail)
         answered = worker.ask(bench.batch(asked)).answers.column(ERROR_COLUMN).null_count
-        found = undeclared(worker.accesses(), root, declared_access(bench))
+        found = undeclared(worker.accesses(), root, declared)
         executed = ("as declared, and as heard in a fresh process",)
         if not found and not answered:
             detail = "no row got an answer in a process of its own, so that not every stage was heard"
@@ -70,7 +81,7 @@ class DeclaredAccess:
         if not found:
             detail = f"nothing undeclared was touched in loading and in scoring {len(asked)} rows"
             return LawOutcome(self.name, self.sentence, "holds", len(asked), detail=detail, executed=executed)
-        shown = "; ".join(str(access) for access in found[:_SHOWN])
+        told = "; ".join(str(access) for access in found[:_SHOWN])
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         return LawOutcome(
             self.name,
@@ -78,15 +89,28 @@ class DeclaredAccess:
             "broken",
             len(asked),
             len(found),
-            f"{shown}{more}",
+            f"{told}{more}",
             diagnosis=_diagnosis(found),
             executed=executed,
         )
 
 
 def declared_access(bench: Bench) -> Mapping[str, Any]:
-    """handler.toml's `[access]`."""
-    return getattr(bench.loaded.manifest, "access", {})
+    """handler.toml's `[access]`.
+
+    Raises:
+        ConfigError: a key is not known (near names are given), or its value is of another type.
+    """
+    found = bench.loaded.manifest.access
+    where = f"handler {bench.loaded.name}: [access]"
+    for key, value in found.items():
+        if key not in _DECLARABLE:
+            raise ConfigError(f"{where} has no key {key!r}; {did_you_mean(key, _DECLARABLE)}")
+        texts = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
+        if not (isinstance(value, bool) if _DECLARABLE[key] is bool else texts):
+            expected = "true or false" if _DECLARABLE[key] is bool else "a list of texts"
+            raise ConfigError(f"{where} {key} = {shown(value)} is not {expected}")
+    return found
 
 
 def _diagnosis(found: list[Access]) -> Diagnosis:
