@@ -89,10 +89,11 @@ def test_files_paired_by_key_in_parts_come_to_the_same_as_tables(data: st.DataOb
         named(table).take(data.draw(places | st.permutations(range(table.num_rows))))
         for table in (expected, obtained)
     ]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("parity.compare.partitions.MAX_PARTS", data.draw(st.sampled_from([3, 256])))
         paths = [write(table, Path(folder, name)) for name, table in zip("ab", sides, strict=True)]
         found = compare_datasets(
-            *paths, rules_for(expected), key=key, part_bytes=data.draw(st.sampled_from([100, 1000, 10**6]))
+            *paths, rules_for(expected), key=key, part_bytes=data.draw(st.sampled_from([200, 1000, 10**6]))
         )
     assert facts(found) == facts(compare(*sides, rules_for(expected), key=key))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,6 +63,7 @@ def compare_files(
     Exit codes: 0 they agree; 1 they differ; 2 usage or unreadable input; 5 nothing was compared.
     """
     rules = _rules(tolerance, pair, ignore or ())
+    gc.freeze()  # what is imported stays: collections during a long comparison need not look through it
     found = compare_datasets(
         expected, obtained, rules, key=key or None, columns=columns or None, temporary=temporary
     )

@@ -12,7 +12,7 @@ The modules, from what a user names to what the result is:
     plan             what is compared with what, from the schemas
     alignment        which rows belong together
     dtypes           declared types, before any value
-    running          the comparison piece by piece: columns, row_errors, rows, worst, sides
+    running          the comparison piece by piece: pieces, columns, row_errors, rows, worst, sides
     bitwise          the same bits, at the speed of memory
     leaves           nested values, walked down together; places tells where they lie
     floats           distances in ulp at column scale; scales, distances and sketch sum them up

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from parity.compare.chunks import same_columns
 from parity.compare.dtypes import type_findings, without_views
 from parity.compare.files import find_files
+from parity.compare.pieces import piece_rows
 from parity.errors import DatasetError
 
 _BUFFER_BYTES = 1 << 20
@@ -80,13 +81,16 @@ class ParquetDataset:
         return max(1, told, seen)
 
     def batches(
-        self, columns: Sequence[str] | None = None, rows: int = 32_768
+        self, columns: Sequence[str] | None = None, rows: int | None = None
     ) -> Generator[pa.RecordBatch, None, None]:
         """All rows in order, at most `rows` at a time; all columns, or these, in the dataset's order.
+
+        Without `rows`, as many as fit in `PIECE_BYTES`.
 
         Raises:
             DatasetError: a file cannot be read to its end.
         """
+        rows = rows or piece_rows(self.row_bytes)
         for file in self._files:
             with _opened(file.path) as parquet:
                 yield from self._read(file, parquet, self._chosen(columns), rows)

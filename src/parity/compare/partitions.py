@@ -1,8 +1,8 @@
 """Pair the rows of two datasets by key where they come in any order, in bounded memory.
 
-Each dataset is read once and its rows are written to temporary Arrow files, one for each part; the part of a
-row is a hash of its key, so that a row and its counterpart are in the same part. Then part after part is
-paired in memory.
+The rows of each dataset are written to temporary Arrow files, one for each part; the part of a row is a hash
+of its key, so that a row and its counterpart are in the same part. Then part after part is paired in memory.
+Of more parts than files may be open, some are written and paired before the datasets are read for the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,19 +34,20 @@ from parity.errors import DatasetError
 Positions = npt.NDArray[np.int64]
 
 MAX_PARTS = 256
-"""Files open at once. Beyond, parts get larger than asked for."""
+"""Parts that are written at once, each to a file."""
 
 _MAX_HASHES = 1 << 24
 _ROWS_A_PART = 2_048
+_HELD_BYTES = 64 << 20
 _ROW = "\0row"
 
 
-@dataclass
+@dataclass(frozen=True)
 class PairedByKey:
     """What pairing found beside the comparison itself."""
 
-    findings: list[Finding] = field(default_factory=list[Finding])
-    errors: tuple[int, int] = (0, 0)
+    findings: list[Finding]
+    errors: tuple[int, int]
 
 
 def in_step(
@@ -129,32 +130,30 @@ def compare_parts(
     Raises:
         DatasetError: a dataset cannot be read, or there is no place for the temporary files.
     """
-    parts = min(parts, MAX_PARTS)
-    found, total = KeyFindings(key, expected.num_rows), PairedByKey()
-    errors = [0, 0]
+    found, errors = KeyFindings(key, expected.num_rows), [0, 0]
     names = list(dict.fromkeys([*key, *columns]))
     with _folder(temporary, parts) as folder:
-        sides = [
-            _Parts(dataset, names, key, kinds, parts, folder, name)
-            for dataset, name in ((expected, "expected"), (obtained, "obtained"))
-        ]
-        for part in range(parts):
-            tables = [side.read(part) for side in sides]
-            rows = [table.column(_ROW).to_numpy() for table in tables]
-            tables = [table.drop_columns([_ROW]) for table in tables]
-            for place, table in enumerate(tables):
-                errors[place] += count_errors(table)
-            keys = [key_values(table, key, kinds) for table in tables]
-            pairing = pair_keys(keys[0], keys[1])
-            found.add(pairing, keys[0], keys[1], (rows[0], rows[1]))
-            ours, theirs = (Side(table, numbers) for table, numbers in zip(tables, rows, strict=True))
-            compare_pairs(ours, theirs, running, pairing.expected, pairing.obtained)
-    total.findings, total.errors = found.findings(), (errors[0], errors[1])
-    return total
+        for first in range(0, parts, MAX_PARTS):
+            some = range(first, min(first + MAX_PARTS, parts))
+            sides = [
+                _Parts(dataset, names, key, kinds, parts, some, folder) for dataset in (expected, obtained)
+            ]
+            for part in some:
+                tables = [side.read(part) for side in sides]
+                rows = [table.column(_ROW).to_numpy() for table in tables]
+                tables = [table.drop_columns([_ROW]) for table in tables]
+                for place, table in enumerate(tables):
+                    errors[place] += count_errors(table)
+                keys = [key_values(table, key, kinds) for table in tables]
+                pairing = pair_keys(keys[0], keys[1])
+                found.add(pairing, keys[0], keys[1], (rows[0], rows[1]))
+                ours, theirs = (Side(table, numbers) for table, numbers in zip(tables, rows, strict=True))
+                compare_pairs(ours, theirs, running, pairing.expected, pairing.obtained)
+    return PairedByKey(found.findings(), (errors[0], errors[1]))
 
 
 class _Parts:
-    """One dataset cut into parts, in temporary files where there is more than one."""
+    """Some parts of a dataset that is cut into `parts`, in temporary files where there is more than one."""
 
     def __init__(
         self,
@@ -163,19 +162,20 @@ class _Parts:
         key: Sequence[str],
         kinds: Sequence[pa.DataType],
         parts: int,
+        some: range,
         folder: Path | None,
-        name: str,
     ) -> None:
-        self._paths = [] if folder is None else [folder / f"{name}-{part:03d}.arrow" for part in range(parts)]
-        self._whole: pa.Table | None = None
+        self._key, self._kinds, self._parts, self._some = key, kinds, parts, some
+        self._held_rows = max(1, min(_ROWS_A_PART * len(some), _HELD_BYTES // dataset.row_bytes))
         wanted = [field for field in dataset.schema if field.name in columns]
         schema = pa.schema([*wanted, pa.field(_ROW, pa.int64())])
         numbered = self._numbered(dataset, columns, schema)
         if folder is None:
             self._whole = pa.Table.from_batches(numbered, schema)
             return
+        self._folder = Path(tempfile.mkdtemp(dir=folder))
         try:
-            self._write(numbered, schema, key, kinds)
+            self._write(numbered, schema)
         except OSError as exc:
             raise DatasetError(
                 f"temporary files in {folder.parent}: {exc}; about {dataset.num_rows * dataset.row_bytes:,} "
@@ -184,12 +184,16 @@ class _Parts:
 
     def read(self, part: int) -> pa.Table:
         """The rows of a part; its file is removed."""
-        if self._whole is not None:
+        if self._parts == 1:
             return self._whole
-        with pa.memory_map(str(self._paths[part])) as file:
+        path = self._path(part)
+        with pa.memory_map(str(path)) as file:
             table = ipc.open_stream(file).read_all().combine_chunks()
-        self._paths[part].unlink()
+        path.unlink()
         return table
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"part-{part:05d}.arrow"
 
     def _numbered(
         self, dataset: ParquetDataset, columns: Sequence[str], schema: pa.Schema
@@ -201,44 +205,33 @@ class _Parts:
                 start += batch.num_rows
                 yield cast("Any", pa.RecordBatch).from_arrays([*batch.columns, rows], schema=schema)
 
-    def _write(
-        self,
-        batches: Iterator[pa.RecordBatch],
-        schema: pa.Schema,
-        key: Sequence[str],
-        kinds: Sequence[pa.DataType],
-    ) -> None:
-        parts = len(self._paths)
+    def _write(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         with ExitStack() as stack:
-            writers = [
-                stack.enter_context(ipc.new_stream(stack.enter_context(pa.OSFile(str(path), "wb")), schema))
-                for path in self._paths
-            ]
+            files = [stack.enter_context(pa.OSFile(str(self._path(part)), "wb")) for part in self._some]
+            writers = [stack.enter_context(ipc.new_stream(file, schema)) for file in files]
             held: list[pa.RecordBatch] = []
             rows = 0
             for batch in batches:
                 held.append(batch)
                 rows += batch.num_rows
-                if rows >= _ROWS_A_PART * parts:
-                    self._spread(pa.Table.from_batches(held), writers, key, kinds)
+                if rows >= self._held_rows:
+                    self._spread(pa.Table.from_batches(held), writers)
                     held, rows = [], 0
             if held:
-                self._spread(pa.Table.from_batches(held), writers, key, kinds)
+                self._spread(pa.Table.from_batches(held), writers)
 
-    def _spread(
-        self, rows: pa.Table, writers: Sequence[Any], key: Sequence[str], kinds: Sequence[pa.DataType]
-    ) -> None:
-        hashes = hash_rows(key_values(rows, key, kinds))
-        part = (hashes >> np.uint64(40)) % np.uint64(len(writers))
-        part = part.astype(np.uint8)
-        order = np.argsort(part, kind="stable")
-        sorted_rows = rows.combine_chunks().take(order)
-        ends = np.cumsum(np.bincount(part, minlength=len(writers))).tolist()
+    def _spread(self, rows: pa.Table, writers: Sequence[Any]) -> None:
+        """Write each row to the file of its part, where that is one of these."""
+        hashes = hash_rows(key_values(rows, self._key, self._kinds))
+        part = ((hashes >> np.uint64(20)) % np.uint64(self._parts)).astype(np.int64) - self._some.start
+        here = np.flatnonzero((part >= 0) & (part < len(writers)))
+        part = part[here].astype(np.uint8)
+        sorted_rows = rows.combine_chunks().take(here[np.argsort(part, kind="stable")])
         start = 0
-        for writer, end in zip(writers, ends, strict=True):
-            if end > start:
-                writer.write_table(sorted_rows.slice(start, end - start))
-            start = end
+        for writer, count in zip(writers, np.bincount(part, minlength=len(writers)).tolist(), strict=True):
+            if count:
+                writer.write_table(sorted_rows.slice(start, count))
+            start += count
 
 
 @contextmanager

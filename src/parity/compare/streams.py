@@ -23,12 +23,13 @@ from parity.compare.comparison import MAX_ROWS, Comparison, Finding
 from parity.compare.datasets import ParquetDataset
 from parity.compare.dtypes import leaf_dtypes
 from parity.compare.partitions import compare_parts, in_step
+from parity.compare.pieces import piece_rows
 from parity.compare.plan import Plan, make_plan
 from parity.compare.row_errors import count_errors
 from parity.compare.running import RunningComparison
 from parity.compare.scales import Scales
 from parity.compare.sides import Side
-from parity.compare.tables import key_names, piece_rows, row_count_findings
+from parity.compare.tables import key_names, row_count_findings
 from parity.compare.tolerances import ERROR_COLUMN, Tolerances
 from parity.errors import ConfigError, did_you_mean
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 from parity.compare.alignment import KeyFindings, check_key, key_types, key_values, pair_keys
 from parity.compare.comparison import Comparison, Finding
 from parity.compare.dtypes import without_views
+from parity.compare.pieces import pieces
 from parity.compare.plan import make_plan
 from parity.compare.row_errors import count_errors
 from parity.compare.running import RunningComparison
@@ -20,10 +21,6 @@ from parity.compare.tolerances import Tolerances
 from parity.errors import ConfigError
 
 Positions = npt.NDArray[np.int64]
-
-PIECE_ROWS = 32_768
-PIECE_BYTES = 32 << 20
-"""What is compared at once: few enough rows to stay in the processor's cache, fewer where rows are large."""
 
 
 def compare(
@@ -111,19 +108,6 @@ def row_count_findings(ours: int, theirs: int) -> list[Finding]:
         return []
     message = f"{ours} rows expected, {theirs} obtained; the first {min(ours, theirs)} are compared in order"
     return [Finding("row_count", message, "", str(ours), str(theirs))]
-
-
-def pieces(count: int, *tables: pa.Table) -> Iterator[Positions]:
-    """The numbers 0 to `count` in pieces of as many rows as are compared at once."""
-    size = max((table.nbytes // max(1, table.num_rows) for table in tables), default=1)
-    step = piece_rows(size)
-    for start in range(0, count, step):
-        yield np.arange(start, min(start + step, count), dtype=np.int64)
-
-
-def piece_rows(row_bytes: int) -> int:
-    """How many rows of a size are compared at once."""
-    return max(1, min(PIECE_ROWS, PIECE_BYTES // max(1, row_bytes)))
 
 
 def key_names(key: str | Sequence[str] | None) -> tuple[str, ...]:
