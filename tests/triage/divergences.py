@@ -13,12 +13,11 @@ from parity import Engine, Handler
 from parity.codec.arrow import decode_table
 from parity.compare import Tolerances
 from parity.result import ERROR_COLUMN, ERROR_TYPE
-from parity.stages import Traces
+from parity.stages import Traces, traces
 from parity.triage import Diagnosis, Divergence, Side, Stage, diagnose
 from parity.triage.case import Case, Explained
 from parity.triage.catalogue import suspect_named
 from parity.triage.checks import compare_stages
-from parity.triage.sides import engine_side
 from parity.triage.trials import Trials
 
 
@@ -35,9 +34,10 @@ def taken(rows: pa.Table, places: Sequence[int]) -> pa.Table:
 
 def side_of(engine: Engine, batch: pa.Table, places: Sequence[int], name: str = "one way") -> Side:
     """Some rows' answers in a batch."""
-    whole = engine_side(engine, batch, name)
-    found = None if whole.traces is None else whole.traces.take(list(places))
-    return Side(name, taken(whole.answers, places), found, whole.fingerprint, batch, tuple(places))
+    asked = decode_table(engine.loaded.inputs, batch).batch
+    result = engine.run(asked, stages=True)
+    found = traces(asked, result).take(list(places))
+    return Side(name, taken(result.to_table(), places), found, {}, batch, tuple(places))
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def asked_again(
     with Engine(handler) as engine:
         first = side_of(engine, rows, every, "at first")
         for batch in history:
-            engine_side(engine, batch)
+            side_of(engine, batch, [])
         again = side_of(engine, rows, every, "again")
         yield Divergence(law, rows, first, again, history=tuple(history)), engine
 
@@ -131,7 +131,3 @@ def denies(name: str, divergence: Divergence, engine: Engine | None = None) -> s
     found = examined(name, divergence, engine)
     assert not isinstance(found, Explained), found.evidence
     return "" if found is None else found.why
-
-
-def decoded(handler: type[Handler], rows: pa.Table) -> Any:
-    return decode_table(handler.inputs, rows).batch

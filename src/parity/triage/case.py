@@ -13,7 +13,7 @@ import pyarrow as pa
 from parity.result import ERROR_COLUMN
 from parity.stages import Traces, Value
 from parity.triage.checks import ORDER, Comparisons
-from parity.triage.dependence import Dependence, batchmates
+from parity.triage.dependence import Dependence, batchmates, fewer
 from parity.triage.model import Divergence, Side, Stage
 from parity.triage.trials import Run, Trials
 from parity.triage.values import Pair, alike, places_of
@@ -240,8 +240,10 @@ class Case:
         if place == ERROR_COLUMN:
             stage, columns = None, self.sides[0].answers.column_names
             place = next((name for name in columns if name != ERROR_COLUMN), place)
-        found = [Dependence(self.trials, mates, stage, place) for mates in batchmates(self.divergence, row)]
-        return next((item for item in found if item.depends), found[0] if found else None)
+        whole = batchmates(self.divergence, row)
+        small = [few for mates in whole for few in fewer(mates)]
+        found = [Dependence(self.trials, mates, stage, place) for mates in [*small, *whole]]
+        return next((item for item in found if item.depends), found[len(small)] if whole else None)
 
     @property
     def company(self) -> Dependence | None:

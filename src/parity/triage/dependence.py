@@ -5,10 +5,10 @@ What a row's value depends on shows in which of these agree. Each is asked once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,12 @@ from parity.triage.trials import Run, Trials
 from parity.triage.values import alike
 
 Values = Sequence[Value | None]
+
+_FEW: Final = 8
+"""Rows of a batch that is looked at row by row, where so few show the dependence."""
+
+_ALONE: Final = 96
+"""Rows that are each asked alone, at most."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,22 @@ def batchmates(divergence: Divergence, row: int) -> list[Batchmates]:
     if not batches and divergence.rows.num_rows > 1:
         batches.append(Batchmates(divergence.rows, row))
     return batches
+
+
+def fewer(mates: Batchmates) -> Iterator[Batchmates]:
+    """The row with some of its neighbours, in their order, of a batch too large to look at each of them."""
+    rows, place = mates.rows.num_rows, mates.place
+    if rows <= _FEW:
+        return
+    step = max(1, rows // (_FEW - 1))
+    for picked in (
+        range(max(0, place - _FEW // 2), min(rows, place + _FEW // 2)),
+        range(_FEW - 1),
+        range(0, rows, step),
+    ):
+        places = sorted({*picked, place})[: _FEW + 1]
+        if place in places:
+            yield Batchmates(mates.rows.take(pa.array(places)), places.index(place))
 
 
 class Dependence:
@@ -176,6 +198,17 @@ class Dependence:
         found = self.values(rows)
         return None if found is None else found[self.mates.place]
 
+    @cached_property
+    def beside_strangers(self) -> Value | None:
+        """The row's value beside as many example rows in place of its neighbours."""
+        strangers = self.strangers.cast(self.mates.rows.schema)
+        return self.beside(lambda rows: strangers.take(pa.array([at % 4 for at in range(rows.num_rows)])))
+
+    def value_of(self, rows: pa.Table, place: int) -> Value | None:
+        """The value of the row at a place of another batch."""
+        values = self.values(rows)
+        return None if values is None else values[place]
+
     def at(self, order: Sequence[int]) -> Value | None:
         """The row's value with its batch in another order, or only in part; the row must be in it once."""
         found = self.values(self.mates.rows.take(pa.array(list(order))))
@@ -199,7 +232,7 @@ class Dependence:
         """Each row of the wide batch alone, and in it."""
         rows = self.wide.rows
         together = self.values(rows)
-        alone = [self.values(rows.slice(row, 1)) for row in range(min(rows.num_rows, 24))]
+        alone = [self.values(rows.slice(row, 1)) for row in range(min(rows.num_rows, _ALONE))]
         if together is None or any(value is None for value in alone):
             return None
         return [value[0] for value in alone if value is not None], together[: len(alone)]

@@ -1,17 +1,22 @@
-"""Channels, axes, orientation, resizing and shifts of pictures."""
+"""Channels, axes, orientation and shifts of pictures."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
-from parity.triage.causes.pictures import resized_ways, source_pictures
+from parity.triage.causes.pictures import (
+    picture_axes,
+    picture_pairs,
+    source_pictures,
+)
+from parity.triage.causes.scales import fit
 from parity.triage.values import Pair, alike
 
 Doubles = npt.NDArray[np.float64]
@@ -20,28 +25,12 @@ _LEVELS: Final = 2.0
 """What rounding in between may change a level of 255 by."""
 
 
-def _pictures(case: Case) -> list[Pair]:
-    """The diverging places whose values are numbers of at least two dimensions."""
-    return [
-        item
-        for item in case.values
-        if case.covers(item)
-        and all(
-            _is_array(side[row], 2) for row in case.rows_of(item) for side in (item.expected, item.obtained)
-        )
-    ]
-
-
-def _is_array(value: Value | None, least: int) -> bool:
-    return value is not None and value.ndim >= least and value.size >= 4 and value.dtype.kind in "biuf"
-
-
 # Channels.
 
 
 def channel_order(case: Case) -> Finding:
     """A permutation of an axis of three or four."""
-    pairs = _pictures(case)
+    pairs = picture_pairs(case)
     tried = 0
     for item in pairs:
         rows = case.rows_of(item)
@@ -86,8 +75,6 @@ def _permuted_alike(one: Value | None, other: Value | None, axis: int, order: tu
 
 def _permuted_and_scaled(item: Pair, rows: Sequence[int], axis: int, order: tuple[int, ...]) -> bool:
     """Whether each channel is a scale and offset of another one of the other side, and not of its own."""
-    from parity.triage.causes.scales import fit
-
     one = [item.expected[row] for row in rows]
     other = [item.obtained[row] for row in rows]
     if any(value is None or value.shape != one[0].shape for value in [*one, *other]):  # pyright: ignore
@@ -116,7 +103,7 @@ def _permuted_and_scaled(item: Pair, rows: Sequence[int], axis: int, order: tupl
 
 def transpose(case: Case) -> Finding:
     """A permutation of the axes, or the same memory read in another shape."""
-    pairs = _pictures(case)
+    pairs = picture_pairs(case)
     for item in pairs:
         rows = case.rows_of(item)
         first = item.expected[rows[0]]
@@ -181,16 +168,9 @@ def _turns(value: Value, axes: tuple[int, int]) -> Iterator[tuple[str, Value]]:
     yield "mirrored at the other diagonal", np.rot90(np.swapaxes(value, *axes), 2, axes)
 
 
-def picture_axes(value: Value) -> tuple[int, int]:
-    """The axes of height and width: all but the one of channels."""
-    if value.ndim >= 3 and value.shape[-1] > 4 and value.shape[-3] <= 4:
-        return value.ndim - 2, value.ndim - 1
-    return (value.ndim - 3, value.ndim - 2) if value.ndim >= 3 else (0, 1)
-
-
 def orientation(case: Case) -> Finding:
     """Each picture turned or mirrored, as EXIF tags say."""
-    pairs = _pictures(case)
+    pairs = picture_pairs(case)
     for item in pairs:
         rows = case.rows_of(item)
         counts: dict[str, int] = {}
@@ -245,7 +225,7 @@ def _exif_of(case: Case, rows: Sequence[int]) -> str:
 
 def pixel_shift(case: Case) -> Finding:
     """One side's picture moved by up to four pixels, judged on what both show."""
-    pairs = _pictures(case)
+    pairs = picture_pairs(case)
     for item in pairs:
         rows = case.rows_of(item)
         for down, right in _moves():
@@ -278,146 +258,6 @@ def _moved(one: Value | None, other: Value | None, down: int, right: int) -> boo
     return source.std() > 0 and alike(source, target)
 
 
-# Resizing.
-
-
-def resize_antialias(case: Case) -> Finding:
-    """The raw picture resized in all ways at hand: one way is one side, another one the other."""
-    pairs = _pictures(case)
-    if not pairs:
-        return None
-    for item in pairs:
-        rows = case.rows_of(item)[:6]
-        pictures = source_pictures(case, rows)
-        if len(pictures) < len(rows):
-            continue
-        found: list[dict[str, int]] = [{}, {}]
-        for row, picture in zip(rows, pictures, strict=True):
-            one, other = item.expected[row], item.obtained[row]
-            if one is None or other is None:
-                break
-            for name, candidate in resized_ways(picture.pixels, one, picture_axes(one)):
-                for counts, value in zip(found, (one, other), strict=True):
-                    if _matches(candidate, value):
-                        counts[name] = counts.get(name, 0) + 1
-        ways = [[name for name, count in counts.items() if count == len(rows)] for counts in found]
-        if ways[0] and ways[1] and not set(ways[0]) & set(ways[1]):
-            smooth = [any("antialias" in name for name in side) for side in ways]
-            sentence = "the two sides resize with other filters"
-            if smooth[0] != smooth[1]:
-                sentence = "one side smooths before it shrinks pictures (antialias), the other does not"
-            return Explained(
-                f"{item.place} is the picture resized with {ways[0][0]} on the expected side and with "
-                f"{ways[1][0]} on the obtained side, on {len(rows)} of {len(rows)} rows tried",
-                sentence,
-            )
-    return Refuted("no two ways of resizing the raw picture give the two sides")
-
-
-def _matches(candidate: Doubles, value: Value) -> bool:
-    """Whether a picture in levels is a value, but for its range and each channel's scale and offset."""
-    target = value.astype(np.float64)
-    first, second = picture_axes(value)
-    target = np.moveaxis(target, (first, second), (0, 1))
-    target = target.reshape(target.shape[0], target.shape[1], -1)
-    if candidate.shape != target.shape:
-        return False
-    for channel in range(target.shape[2]):
-        x, y = candidate[..., channel].ravel(), target[..., channel].ravel()
-        spread = x - x.mean()
-        total = float((spread * spread).sum())
-        if total == 0 or y.std() == 0:
-            if y.std() > 0:
-                return False
-            continue
-        scale = float((spread * (y - y.mean())).sum() / total)
-        if scale <= 0:
-            return False
-        away = np.abs(y - y.mean() - scale * spread) / scale
-        if away.max() > 1.6 or away.mean() > 0.4:
-            return False
-    return True
-
-
-# Alpha and depth.
-
-
-def alpha(case: Case) -> Finding:
-    """Pictures with an alpha channel differ, and laid on white or black, or without it, they do not."""
-    return _by_kind_of_picture(
-        case,
-        lambda picture: picture.has_alpha,
-        {
-            "laid on white": "flatten-white",
-            "laid on black": "flatten-black",
-            "without their alpha channel": "drop-alpha",
-        },
-        "have an alpha channel",
-    )
-
-
-def bit_depth(case: Case) -> Finding:
-    """Pictures of 16 bits differ, and cut to 8 bits they do not."""
-    return _by_kind_of_picture(
-        case,
-        lambda picture: picture.deep,
-        {"scaled to 8 bits": "high-byte", "cut to 8 bits": "saturate", "taken modulo 256": "low-byte"},
-        "have more than 8 bits a channel",
-    )
-
-
-def _by_kind_of_picture(case: Case, is_of_kind: Any, changes: dict[str, str], words: str) -> Finding:
-    from parity.triage.causes.pictures import picture_columns, rewritten
-
-    columns = picture_columns(case)
-    if not columns:
-        return None
-    every = source_pictures(case, range(case.divergence.rows.num_rows))
-    if len(every) != case.divergence.rows.num_rows:
-        return None
-    kind = {row for row, picture in enumerate(every) if is_of_kind(picture)}
-    failing = set(case.failing)
-    if not kind:
-        return None
-    if not failing <= kind:
-        return Refuted(f"rows differ whose pictures do not {words}")
-    rows = sorted(failing)
-    for name, change in changes.items():
-        count = case.given(lambda table, change=change: rewritten(table, columns[0], change), rows)
-        if count is not None:
-            return Explained(
-                f"only rows differ whose pictures {words}; given the same pictures {name}, this handler "
-                f"gives the other side's values on all {count} of them"
-            )
-    ways = _two_ways(case, rows, every, changes)
-    if ways:
-        return Explained(f"only rows differ whose pictures {words}; {ways}")
-    if failing == kind and len(kind) < len(every):
-        return Explained(
-            f"the {len(kind)} rows whose pictures {words} differ, the {len(every) - len(kind)} others do not"
-        )
-    return Refuted(f"pictures that {words} differ only in part, and no change of them explains it")
-
-
-def _two_ways(case: Case, rows: Sequence[int], every: Sequence[Any], changes: dict[str, str]) -> str:
-    """Two changes of the raw pictures of which one gives the expected side and one the obtained side."""
-    from parity.triage.causes.pictures import changed_pixels
-
-    for item in _pictures(case):
-        ways: list[list[str]] = [[], []]
-        for name, change in changes.items():
-            for side, values in enumerate((item.expected, item.obtained)):
-                if all(_is_pixels(changed_pixels(every[row], change), values[row]) for row in rows):
-                    ways[side].append(name)
-        if ways[0] and ways[1] and ways[0][0] != ways[1][0]:
-            return f"{ways[0][0]} they are the expected side, {ways[1][0]} the obtained side"
-    return ""
-
-
-def _is_pixels(pixels: Any, value: Value | None) -> bool:
-    return value is not None and pixels is not None and _matches(pixels.astype(np.float64), value)
-
-
 def _suspects() -> Iterator[Suspect]:
     yield Suspect(
         "channel-order",
@@ -425,21 +265,6 @@ def _suspects() -> Iterator[Suspect]:
         "every permutation of an axis of 3 or 4, also with a scale and offset of each channel",
         "convert once, where the picture is decoded: OpenCV gives BGR, Pillow RGB",
         channel_order,
-    )
-    yield Suspect(
-        "alpha",
-        "the alpha channel of pictures is dropped on one side and laid on a background on the other",
-        "whether only pictures with alpha differ; these laid on white, on black, or without alpha, asked "
-        "again",
-        "lay pictures on one background in preprocess, or refuse those with alpha",
-        alpha,
-    )
-    yield Suspect(
-        "bit-depth",
-        "pictures of 16 bits are brought to 8 bits in different ways",
-        "whether only pictures of 16 bits differ; these scaled, cut and wrapped to 8 bits, asked again",
-        "scale to 8 bits in preprocess (levels >> 8), or refuse pictures of 16 bits",
-        bit_depth,
     )
     yield Suspect(
         "transpose",
@@ -462,14 +287,6 @@ def _suspects() -> Iterator[Suspect]:
         "shifts by up to 4 pixels in both directions, judged on what both sides show",
         "crop and pad by one function on both sides; margins of odd sizes round one way",
         pixel_shift,
-    )
-    yield Suspect(
-        "resize-antialias",
-        "the two sides resize pictures with other filters",
-        "the raw picture resized with every filter of Pillow, OpenCV and torch that is installed",
-        "resize with one library on both sides; OpenCV smooths only with INTER_AREA, torch with "
-        "antialias=True",
-        resize_antialias,
     )
 
 

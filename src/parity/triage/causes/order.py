@@ -1,4 +1,4 @@
-"""The order of rows, columns, labels and nulls; and rows that get lost."""
+"""The order of rows, columns, labels and nulls."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from parity.result import ERROR_COLUMN
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect, Values, numbers
-from parity.triage.dependence import fails
-from parity.triage.model import Side
+from parity.triage.causes.scales import fit
 from parity.triage.values import alike
-from parity.triage.watching import short_stage
 
 Doubles = npt.NDArray[np.float64]
 
 
 _ENOUGH_ROWS: Final = 3
 """Rows that one permutation of columns must fit before it says anything."""
+
 
 # Rows.
 
@@ -157,8 +156,6 @@ def _column_permutation(one: Doubles, other: Doubles) -> list[int] | None:
 
 
 def _scaled_permutation(one: Doubles, other: Doubles) -> list[int] | None:
-    from parity.triage.causes.scales import fit
-
     if len(one) < 8 or one.shape[1] > 64:
         return None
     order: list[int] = []
@@ -198,8 +195,6 @@ def _swapped_places(case: Case) -> Explained | None:
 
 def _swapped_inputs(case: Case) -> Explained | None:
     """Two inputs of one type given in each other's place give the other side's values."""
-    import pyarrow as pa
-
     schema = case.divergence.rows.schema
     names = [field.name for field in schema if pa.types.is_primitive(field.type)]
     pairs = [
@@ -327,69 +322,6 @@ def _end(items: Sequence[Any]) -> str:
     return "nulls last" if items and items[-1] is None else "nulls in between"
 
 
-# Lost rows.
-
-
-def row_count(case: Case) -> Finding:
-    """A stage gave another number of values than there are rows."""
-    if not _fails_by_itself(case):
-        return None
-    if case.trials is not None and any(case.error_rows):
-        short = short_stage(case.trials, case.divergence.rows)
-        if short is not None:
-            return Explained(f"asked again, {short[1]}", stage=short[0])
-    for side in case.sides:
-        for text in error_texts(side):
-            if _counts_rows(text):
-                return Explained(f"a row fails {side.name}: {text}")
-    return None
-
-
-def error_texts(side: Side) -> list[str]:
-    """The messages of the rows that failed on a side."""
-    if ERROR_COLUMN not in side.answers.column_names:
-        return []
-    errors = cast("list[dict[str, str] | None]", side.answers.column(ERROR_COLUMN).to_pylist())
-    return [error.get("message") or "" for error in errors if error is not None]
-
-
-_COUNTED: Final = (
-    "rows for a batch of",
-    "not one for each of",
-    "for a batch of",
-    "items at value for",
-    "for 1 rows",
-)
-
-
-def _counts_rows(text: str) -> bool:
-    return any(words in text for words in _COUNTED)
-
-
-def raises(case: Case) -> Finding:
-    """A stage raises on one side only."""
-    one, other = case.error_rows
-    alone = one ^ other
-    if not alone or not set(case.failing) <= alone or not _fails_by_itself(case):
-        return None
-    side = case.sides[0] if alone & one else case.sides[1]
-    row = min(alone)
-    error: Any = side.answers.column(ERROR_COLUMN)[row].as_py()
-    return Explained(
-        f"{len(alone)} of {case.divergence.rows.num_rows} rows fail on one side only, {side.name}: "
-        f"{error['message']}"
-    )
-
-
-def _fails_by_itself(case: Case) -> bool:
-    """Whether a row that fails alone also fails beside copies of itself: no number of rows is to blame."""
-    company = case.company
-    if company is None or not fails(company.alone):
-        return True
-    copies = company.copies(max(company.size, 2))
-    return copies is not None and all(map(fails, copies))
-
-
 def _suspects() -> Iterator[Suspect]:
     yield Suspect(
         "row-shift",
@@ -429,22 +361,6 @@ def _suspects() -> Iterator[Suspect]:
         "whether each label of one side goes with one label of the other, on all rows",
         "keep the list of labels beside the weights, and check its length and order when loading",
         label_map,
-    )
-    yield Suspect(
-        "row-count",
-        "a stage gives more or fewer values than there are rows",
-        "the error that the engine gives to such rows",
-        "answer every row; refuse one with batch.reject(row, 'why') instead of leaving it out",
-        row_count,
-        ("company", "path", "process"),
-    )
-    yield Suspect(
-        "raises",
-        "a stage raises on one side only",
-        "whether the rows that differ are those that fail on one side",
-        "handle the row in the stage, or refuse it with batch.reject(row, 'why') on both sides",
-        raises,
-        ("company", "path", "process"),
     )
 
 

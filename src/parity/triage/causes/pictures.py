@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,6 +15,7 @@ import pyarrow.types as pat
 
 from parity.stages import Value
 from parity.triage.case import Case
+from parity.triage.values import Pair
 
 Doubles = npt.NDArray[np.float64]
 Pixels = npt.NDArray[Any]
@@ -53,6 +55,29 @@ def holds_pictures(field: pa.Field[Any]) -> bool:
     """Whether a field of canonical type is an image, encoded or as pixels."""
     said = field.metadata or {}
     return said.get(b"parity.type") == b"Image"
+
+
+def picture_pairs(case: Case) -> list[Pair]:
+    """The diverging places whose values are numbers of at least two dimensions."""
+    return [
+        item
+        for item in case.values
+        if case.covers(item)
+        and all(
+            _is_array(side[row], 2) for row in case.rows_of(item) for side in (item.expected, item.obtained)
+        )
+    ]
+
+
+def _is_array(value: Value | None, least: int) -> bool:
+    return value is not None and value.ndim >= least and value.size >= 4 and value.dtype.kind in "biuf"
+
+
+def picture_axes(value: Value) -> tuple[int, int]:
+    """The axes of height and width: all but the one of channels."""
+    if value.ndim >= 3 and value.shape[-1] > 4 and value.shape[-3] <= 4:
+        return value.ndim - 2, value.ndim - 1
+    return (value.ndim - 3, value.ndim - 2) if value.ndim >= 3 else (0, 1)
 
 
 def source_pictures(case: Case, rows: Sequence[int]) -> list[Picture]:
@@ -187,8 +212,6 @@ def _by_opencv(pixels: Pixels, height: int, width: int) -> Iterator[tuple[str, D
 
 
 def _by_torch(pixels: Pixels, height: int, width: int) -> Iterator[tuple[str, Doubles]]:
-    import sys
-
     torch = cast("Any", sys.modules.get("torch"))
     if torch is None:
         return
