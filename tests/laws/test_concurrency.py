@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import threading
 
 import numpy as np
@@ -30,12 +29,13 @@ class SharedWithinAStage(Handler):
 
     def initialize(self, context: Context) -> None:
         self.both_here = threading.Barrier(2)
+        self.met = False
 
     def preprocess(self, batch: Batch) -> np.ndarray:
         self.current = batch
-        if threading.current_thread().name.startswith("parity-preprocess"):
-            with contextlib.suppress(threading.BrokenBarrierError):  # of an odd one out
-                self.both_here.wait(timeout=5)  # rather than hope that two threads meet, have them meet
+        if not self.met and threading.current_thread().name.startswith("parity-preprocess"):
+            self.both_here.wait(timeout=60)  # rather than hope that two threads meet, have the first two meet
+            self.met = True
         return self.current["x"].numpy()
 
     def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:

@@ -15,7 +15,7 @@ from parity.laws.snippets import NO_FOLDER
 from parity.result import ERROR_COLUMN
 from parity.triage import Cause, Diagnosis, Stage
 
-_SHOWN: Final = 5
+_SHOWN: Final = 8
 _STAGES: Final[Mapping[str, Stage]] = {
     "preprocess": "preprocess",
     "inference": "inference",
