@@ -85,6 +85,8 @@ def explain(
             _Shrinking(bench, suspect, column, columns, bench.budget()).run() if suspect.shrinkable else None
         )
         shown = first if fewest is None else _shown(bench, fewest, columns) or first
+        if fewest is not None and suspect.with_history is not None:  # with no more before them than it takes
+            first = _shown(bench, replace(suspect, pair=fewest.pair), columns) or first
         diagnosis = _diagnosed(bench, law, first)
         if diagnosis.cause is None and shown is not first:
             smaller = _diagnosed(bench, law, shown)
