@@ -294,10 +294,17 @@ def test_encoded_and_nested_columns_survive_the_parts(folder: Path):
             "s": [{"a": [n, None], "b": f"{n}"} for n in range(40)],
             "d": pa.array(list(range(40)), pa.decimal128(9, 2)),
             "t": pa.array(list(range(40)), pa.timestamp("ns", "UTC")),
+            "a.b": list(range(40)),
+            "a": [{"b": n} for n in range(40)],
+            "m": pa.array([[("k", n)] for n in range(40)], pa.map_(pa.string(), pa.int64())),
+            "none": pa.nulls(40),
         }
     )
+    words = pa.array([f"w{n % 3}" for n in range(40)]).dictionary_encode()
+    lists = pa.ListArray.from_arrays(pa.array(range(41), pa.int32()), words)
+    table = table.append_column("words", lists)
     one, other = write(table, folder / "a", group=7), write(shuffled(table), folder / "b", group=9)
-    for key in ("id", "d", "t", ("word", "id")):
+    for key in ("id", "a.b", "d", "t", ("word", "id")):
         found = compare_datasets(one, other, key=key, part_bytes=64)
         assert (found.verdict, found.rows) == ("identical", 40)
 

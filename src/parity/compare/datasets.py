@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from parity.compare.chunks import same_columns
 from parity.compare.dtypes import type_findings, without_views
@@ -134,16 +135,21 @@ class ParquetDataset:
     ) -> Generator[pa.RecordBatch, None, None]:
         folders = {field.name for field in self._folders}
         names = [name for name in schema.names if name not in folders]
+        some = list(range(len(file.groups)) if groups is None else groups)
+        # pyarrow cannot read a dictionary inside a list across row groups at once.
+        inner = any(_holds_inner_dictionary(field.type) for field in schema if field.name in names)
         try:
-            some = range(len(file.groups)) if groups is None else groups
-            for batch in parquet.iter_batches(rows, list(some), names, use_threads=False):
-                arrays = [
-                    _constant(file.partitions[field.name], field.type, batch.num_rows)
-                    if field.name in folders
-                    else _of_type(batch.column(field.name), field.type)
-                    for field in schema
-                ]
-                yield cast("Any", pa.RecordBatch).from_arrays(arrays, schema=schema)
+            for runs in [[group] for group in some] if inner else [some]:
+                for batch in parquet.iter_batches(rows, runs, names, use_threads=False):
+                    arrays = [
+                        _constant(file.partitions[field.name], field.type, batch.num_rows)
+                        if field.name in folders
+                        else _of_type(batch.column(field.name), field.type)
+                        for field in schema
+                    ]
+                    yield cast("Any", pa.RecordBatch).from_arrays(arrays, schema=schema)
+        except pa.ArrowNotImplementedError as exc:
+            raise DatasetError(f"{file.path}: holds what pyarrow cannot read: {exc}") from exc
         except (OSError, pa.ArrowException) as exc:
             text = " ".join(str(exc).split())
             raise DatasetError(
@@ -255,6 +261,13 @@ def _footer(path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
 
 def _of_type(values: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     return values if values.type == kind else values.cast(kind)
+
+
+def _holds_inner_dictionary(kind: pa.DataType) -> bool:
+    if pat.is_nested(kind):
+        children = [cast("Any", kind).field(index).type for index in range(kind.num_fields)]
+        return any(pat.is_dictionary(child) or _holds_inner_dictionary(child) for child in children)
+    return False
 
 
 def _constant(text: str | None, kind: pa.DataType, count: int) -> pa.Array[Any]:

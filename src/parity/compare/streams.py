@@ -97,7 +97,9 @@ class _Datasets:
     ) -> None:
         self._expected, self._obtained = expected, obtained
         self._plan, self._key = plan, key
-        self.columns = [column.name for column in plan.columns] or [*expected.schema.names[:1]]
+        read = [column for column in plan.columns if column.way != "ignored"]
+        names = [*key, *(name for column in read for name in (column.name, *column.companions()))]
+        self.columns = list(dict.fromkeys(names)) or [*expected.schema.names[:1]]
 
     def running(self, *, ordered: bool) -> RunningComparison:
         """A comparison in which nothing has been compared yet."""
