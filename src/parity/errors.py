@@ -184,7 +184,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(repr(n) for n in near)}?"
-    if 0 < len(names) <= 12:
+    if 0 < len(names) <= 20:
         return f"known: {', '.join(repr(n) for n in names)}"
     return ""
 
