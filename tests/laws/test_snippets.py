@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+import contextlib
+import io
 
 import numpy as np
 import pytest
@@ -10,8 +9,10 @@ import pytest
 from parity import Bytes, Engine, Float64, Handler, Image, Int64, Schema, Timestamp, load_handler
 from parity.examples import example_batch
 from parity.handler import LoadedHandler
-from parity.laws import Counterexample
-from parity.laws.snippets import handler_source, rows_source
+from parity.laws import Bench
+from parity.laws.process import HASH_SEED, between
+from parity.laws.snippets import handler_source, rows_source, snippet
+from parity.laws.workers import CWD
 from parity.profile import Profile
 from parity.stages import row_digests
 from tests.laws.conftest import Write
@@ -51,19 +52,18 @@ class Dated(Handler):
 """
 
 
-def said(source: str, folder: Path) -> list[str]:
-    """What a snippet prints, run as a file of its own."""
-    path = folder / "snippet.py"
-    path.write_text(source, encoding="utf-8")
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, source + done.stderr
-    return done.stdout.splitlines()
+def said(source: str) -> list[str]:
+    """What a snippet prints, run as a notebook runs a cell."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, "snippet", "exec"), {"__name__": "__main__"})
+    return printed.getvalue().splitlines()
 
 
-def answers_differ(example: Counterexample, folder: Path) -> None:
-    one, other = (line.rpartition(": ")[2] for line in said(example.snippet, folder)[-2:])
+def answers_differ(source: str) -> None:
+    one, other = (line.rpartition(": ")[2] for line in said(source)[-2:])
     assert one
-    assert one != other, example.snippet
+    assert one != other, source
 
 
 @pytest.mark.slow
@@ -76,20 +76,30 @@ def answers_differ(example: Counterexample, folder: Path) -> None:
         ("mutated_tensor", "inputs-untouched"),
     ],
 )
-def test_a_snippet_shows_the_difference(handler: str, law: str, tmp_path: Path) -> None:
+def test_a_snippet_shows_the_difference(handler: str, law: str) -> None:
     example = try_laws(load_handler(FIXTURES / handler), [law])[law].counterexample
     assert example is not None
-    answers_differ(example, tmp_path)
+    answers_differ(example.snippet)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "law"), [(STATEFUL, "history"), (DATED, "clock"), (HASHING, "process")])
-def test_a_snippet_takes_along_what_was_asked_before_the_clock_and_processes(
-    write: Write, source: str, law: str, tmp_path: Path
+@pytest.mark.parametrize(("source", "law"), [(STATEFUL, "history"), (DATED, "clock")])
+def test_a_snippet_takes_along_what_was_asked_before_and_the_clock(
+    write: Write, source: str, law: str
 ) -> None:
     example = try_laws(write(source), [law])[law].counterexample
     assert example is not None
-    answers_differ(example, tmp_path)
+    answers_differ(example.snippet)
+
+
+@pytest.mark.slow
+def test_a_snippet_starts_processes_where_these_differ(write: Write) -> None:
+    loaded = write(HASHING)
+    with Engine(loaded) as engine, Bench(engine, example_batch(loaded.inputs, 2)) as bench:
+        pair = between(bench, {HASH_SEED: "1", CWD: str(bench.elsewhere)})
+        source, why_not = snippet(loaded, engine.profile, pair, bench.batch([0]), "bucket", 0)
+    assert why_not == ""
+    answers_differ(source)
 
 
 def test_a_class_without_a_folder_has_no_snippet_and_the_reason_is_told() -> None:
