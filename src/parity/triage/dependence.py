@@ -145,10 +145,13 @@ class Dependence:
     @cached_property
     def steady(self) -> bool:
         """Whether the row gets the same value again, alone and in its batch."""
-        again = self.values(self.mates.row), self.values(self.mates.rows)
-        if again[0] is None or again[1] is None:
-            return False
-        return equal(again[0][0], self.alone) and equal(again[1][self.mates.place], self.together)
+        for _ in range(2):
+            alone, together = self.values(self.mates.row), self.values(self.mates.rows)
+            if alone is None or together is None:
+                return False
+            if not equal(alone[0], self.alone) or not equal(together[self.mates.place], self.together):
+                return False
+        return True
 
     @cached_property
     def depends(self) -> bool:
@@ -230,7 +233,11 @@ class Dependence:
     @cached_property
     def wide_values(self) -> tuple[Values, Values] | None:
         """Each row of the wide batch alone, and in it."""
-        rows = self.wide.rows
+        return self.values_of_wide(range(self.wide.rows.num_rows))
+
+    def values_of_wide(self, order: Sequence[int]) -> tuple[Values, Values] | None:
+        """Each row of the wide batch in another order: alone, and in the batch."""
+        rows = self.wide.rows.take(pa.array(list(order)))
         together = self.values(rows)
         alone = [self.values(rows.slice(row, 1)) for row in range(min(rows.num_rows, _ALONE))]
         if together is None or any(value is None for value in alone):

@@ -104,7 +104,8 @@ def null_neighbour(case: Case) -> Finding:
                 rows, name, lambda x: filling if x is None else x
             )
         )
-        if equal(value, company.alone) and (isinstance(shown, Explained) or _typed_by_null(company, name)):
+        typed = _typed_by_null(company, name) and not _counted(company, name)
+        if equal(value, company.alone) and (typed or isinstance(shown, Explained)):
             seen = f"; {shown.evidence}" if isinstance(shown, Explained) else ""
             return Explained(
                 f"a neighbour's {name!r} is null; with {filling!r} in its place the row gets the value that "
@@ -119,6 +120,13 @@ def _plain_values(kind: pa.DataType) -> list[Any]:
     if pat.is_integer(kind) or pat.is_floating(kind):
         return [1]
     return ["a"] if pat.is_string(kind) else []
+
+
+def _counted(company: Dependence, name: str) -> bool:
+    """Whether it makes a difference how many nulls there are, which it does not to a column's type."""
+    values: list[Any] = company.mates.rows.column(name).to_pylist()
+    nulls = [place for place in company.mates.others if values[place] is None]
+    return not equal(company.at([*range(company.size), *nulls]), company.together)
 
 
 def _typed_by_null(company: Dependence, name: str) -> bool:

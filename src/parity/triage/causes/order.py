@@ -46,7 +46,8 @@ def row_order(case: Case) -> Finding:
     order = _order(one, other)
     if order is None:
         return Refuted("the values are not each other's in another order")
-    if _shift(one, other) is not None and len(one) > 2:
+    step = _shift(one, other)
+    if step is not None and _shifts_again(case, step):
         return Refuted("the rows are shifted, and otherwise in order")
     moved = sum(at != source for at, source in enumerate(order))
     return Explained(
@@ -62,13 +63,22 @@ def row_shift(case: Case) -> Finding:
         return None
     place, one, other = found
     step = _shift(one, other)
-    if step is None:
+    if step is None or not _shifts_again(case, step):
         return Refuted("the values are not each other's shifted by a few rows")
     way = "before" if step > 0 else "behind"
     return Explained(
         f"{place} of each row is the value of the row {abs(step)} place{'s' if abs(step) > 1 else ''} {way} "
         f"it, on {len(one) - abs(step)} of {len(one)} rows"
     )
+
+
+def _shifts_again(case: Case, step: int) -> bool:
+    """Whether the batch in another order is shifted by as many rows: sorted values may look so once."""
+    company = case.company
+    if company is None:
+        return True
+    found = company.values_of_wide(range(company.wide.rows.num_rows)[::-1])
+    return found is not None and _shift(*found) == step
 
 
 def _order(one: Values, other: Values) -> list[int] | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parity.stages import Value
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
-from parity.triage.dependence import equal, fails, with_own
+from parity.triage.dependence import Dependence, equal, fails, with_own
 from parity.triage.watching import short_stage
 
 Doubles = npt.NDArray[np.float64]
@@ -131,44 +131,53 @@ def position(case: Case) -> Finding:
 
 
 def first_row(case: Case) -> Finding:
-    """What the first row of the batch holds decides for all."""
+    """What the first row of the batch holds decides for all; or what the last one does."""
     company = case.company
-    if company is None:
+    if company is None or company.wide.rows.num_rows < 3:
         return None
+    if not company.copies_are_alone:
+        return Refuted("copies of the row in all places give another value")
+    for end in ("first", "last"):
+        found = _led(company, end)
+        if found is not None:
+            return found
+    return Refuted("not only the first row, nor only the last, makes a difference")
+
+
+def _led(company: Dependence, end: str) -> Explained | None:
+    """That a row at one end of the batch decides, whoever stands between."""
     wide, place = company.wide.rows, company.wide.place
     others = [other for other in range(wide.num_rows) if other != place]
-    if len(others) < 2:
-        return None
 
     def asked(order: Sequence[int]) -> Value | None:
-        values = company.values(wide.take(pa.array(list(order))))
-        return None if values is None else values[list(order).index(place)]
+        places = list(order) if end == "first" else list(order)[::-1]
+        return company.value_of(wide.take(pa.array(places)), places.index(place))
 
     leader = next((other for other in others if not equal(asked([other, place]), company.alone)), None)
     if leader is None:
-        return Refuted("no other row in first place makes a difference")
+        return None
     rest = [other for other in others if other != leader]
     led = asked([leader, place])
-    same = (
+    decides = (
         equal(asked([place, leader, *rest]), company.alone)
         and equal(asked([leader, *rest, place]), led)
         and equal(asked([leader, place, *rest]), led)
     )
-    if same:
-        names = [
-            name
-            for name in wide.column_names
-            if equal(
-                company.value_of(with_own(wide.take(pa.array([leader, place])), [name], 1), 1),
-                company.alone,
-            )
-        ]
-        whose = f"its {' and '.join(map(repr, names[:3]))}" if names else "what it holds"
-        return Explained(
-            "in first place the row gets the value that it gets alone, whoever follows; behind another row "
-            f"it gets one value, whatever stands between: {whose} decides"
-        )
-    return Refuted("not only the first row makes a difference")
+    if not decides:
+        return None
+    pair = wide.take(pa.array([leader, place] if end == "first" else [place, leader]))
+    at = 1 if end == "first" else 0
+    names = [
+        name
+        for name in wide.column_names
+        if equal(company.value_of(with_own(pair, [name], at), at), company.alone)
+    ]
+    whose = f"its {' and '.join(map(repr, names[:3]))}" if names else "what it holds"
+    return Explained(
+        f"in {end} place the row gets the value that it gets alone, whoever else is there; with another row "
+        f"in {end} place it gets one value, whatever stands between: {whose} decides",
+        f"what the {end} row of a batch holds is taken for all",
+    )
 
 
 def previous_row(case: Case) -> Finding:
@@ -193,7 +202,7 @@ def previous_row(case: Case) -> Finding:
             more = [*far, one, place] if direction == "before" else [place, one, *far]
             seen.append(equal(asked(pair), asked(more)))
         pairs = [asked([one, place] if direction == "before" else [place, one]) for one in others[:3]]
-        varied = any(not equal(value, company.alone) for value in pairs)
+        varied = any(not equal(value, pairs[0]) for value in pairs[1:])
         first = asked([place, *others] if direction == "before" else [*others, place])
         if all(seen) and varied and equal(first, company.alone):
             return Explained(

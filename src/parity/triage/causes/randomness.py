@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, cast
 
 import numpy as np
+import pyarrow as pa
 
 from parity.errors import ParityError
 from parity.handler import Handler
@@ -100,14 +101,19 @@ def _same_values(case: Case, one: Any, other: Any) -> bool:
 # Generators.
 
 
+def _asked(case: Case) -> pa.Table:
+    """The rows to ask again: the batch of the first that diverges, where there is one."""
+    return case.divergence.rows if case.dependence is None else case.dependence.mates.rows
+
+
 def _repeats(case: Case, trials: Trials, before: Callable[[], object] | None = None) -> list[Values] | None:
-    """The values of the rows asked twice of one fresh handler; None where they cannot be asked."""
+    """The values of the rows asked three times of one fresh handler; None where they cannot be asked."""
     place = next((item.place for item in case.pairs), "")
-    rows = case.divergence.rows
+    rows = _asked(case)
     found: list[Values] = []
     try:
         with trials.fresh() as engine:
-            for _ in range(2):
+            for _ in range(3):
                 if before is not None:
                     before()
                 run = trials.run(rows, engine)
@@ -119,8 +125,8 @@ def _repeats(case: Case, trials: Trials, before: Callable[[], object] | None = N
     return found
 
 
-def _all_equal(one: Values, other: Values) -> bool:
-    return all(equal(first, second) for first, second in zip(one, other, strict=True))
+def _all_equal(first: Values, *others: Values) -> bool:
+    return all(equal(one, another) for other in others for one, another in zip(first, other, strict=True))
 
 
 def seed_everything() -> None:
@@ -230,6 +236,7 @@ def unseeded_rng(case: Case) -> Finding:
     if trials is None or not case.pairs:
         return None
     place = case.pairs[0].place
+    rows = _asked(case)
     memories: list[Memory] = []
     cls = after_loading(trials.loaded.cls, lambda handler: memories.append(Memory(handler)))
 
@@ -240,7 +247,7 @@ def unseeded_rng(case: Case) -> Finding:
             with trials.fresh(cls) as engine:
                 seed_everything()
                 memories[-1].restore()  # which empties what functions cache
-                run = trials.run(case.divergence.rows, engine)
+                run = trials.run(rows, engine)
                 memories[-1].restore()
         except ParityError:
             return None

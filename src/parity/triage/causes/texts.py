@@ -117,7 +117,10 @@ def text_normalisation(case: Case) -> Finding:
     for item in pairs:
         both = _pairs_of_texts(case, item)
         for name, form in {**FORMS, "all of these together": _all_forms}.items():
-            if both and all(_equal(one, other, form) for one, other in both):
+            lists = all(
+                _is_list(item.expected[row]) and _is_list(item.obtained[row]) for row in case.rows_of(item)
+            )
+            if both and all(_equal(one, other, form, lists=lists) for one, other in both):
                 return Explained(
                     f"after {name}, {item.place} is equal on {len(both)} of {len(both)} differing rows",
                     _sentence(name),
@@ -133,11 +136,15 @@ def _sentence(name: str) -> str:
     return f"one side normalises {what} ({name}), the other does not or in another way"
 
 
-def _equal(one: list[str], other: list[str], form: TextChange) -> bool:
-    """Whether two lists of texts are one list after a form; white space may have cut them differently."""
+def _is_list(value: Value | None) -> bool:
+    return value is not None and (value.ndim > 0 or str(value[()]).startswith("["))
+
+
+def _equal(one: list[str], other: list[str], form: TextChange, *, lists: bool) -> bool:
+    """Whether two texts are one after a form; white space may have cut lists of words differently."""
     if len(one) == len(other):
         return [form(text) for text in one] == [form(text) for text in other]
-    return _spaces(form(" ".join(one))) == _spaces(form(" ".join(other)))
+    return lists and _spaces(form(" ".join(one))) == _spaces(form(" ".join(other)))
 
 
 def _text_columns(case: Case) -> list[str]:
@@ -255,14 +262,32 @@ def _cut(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[str, str
                 return f"{lengths.pop()} {unit}", ending
             words = {len(short.split()) for short, _ in pairs if isinstance(short, str)}
             if len(words) == 1 and all(_at_a_blank(short, long, ending) for short, long in pairs):
-                return f"{words.pop()} words", ending
-            sizes = {len(short.encode()) for short, _ in pairs if isinstance(short, str)}
-            if sizes and max(sizes) - min(sizes) <= 3:
-                return f"{max(sizes)} bytes", ending
-            trimmed = max(lengths) - min(lengths) <= 1 and isinstance(pairs[0][0], str)
-            if trimmed:
+                count = words.pop()
+                return f"{count} word{'s' if count > 1 else ''}", ending
+            texts = [
+                (short, long) for short, long in pairs if isinstance(short, str) and isinstance(long, str)
+            ]
+            if texts and all(_fills(short, long, max(lengths), ending) for short, long in texts):
                 return f"{max(lengths)} characters", ending
+            size = max((len(short.encode()) for short, _ in texts), default=0)
+            if texts and all(_fills_bytes(short, long, size) for short, long in texts):
+                return f"{size} bytes", ending
     return _padded(pairs)
+
+
+def _fills(short: str, long: str, length: int, ending: str) -> bool:
+    """Whether a text is as long as others that were cut, but for the blanks at the cut."""
+    missing = length - len(short)
+    gone = (
+        long[len(short) :][:missing] if ending == "beginning" else long[: len(long) - len(short)][-missing:]
+    )
+    return missing == 0 or (len(gone) == missing and gone.isspace())
+
+
+def _fills_bytes(short: str, long: str, size: int) -> bool:
+    """Whether one letter more would be more bytes than others have that were cut."""
+    length = len(short.encode())
+    return length == size or length + len(long[len(short)].encode()) > size
 
 
 def _tells(kept: Sequence[Any]) -> bool:
