@@ -127,6 +127,16 @@ class FirstOptions(Scored):
         return {"y": outputs * batch["b"].numpy()[0]}
 
 
+class LastOptions(Scored):
+    def postprocess(self, outputs: Any, batch: Batch) -> dict[str, Any]:
+        return {"y": outputs * batch["b"].numpy()[-1]}
+
+
+class EverySecond(Scored):
+    def inference(self, inputs: Any) -> Any:
+        return super().inference(inputs) * (1 + np.arange(len(inputs)) % 2)
+
+
 class Lagged(Scored):
     def preprocess(self, batch: Batch) -> Any:
         values = super().preprocess(batch)
@@ -229,15 +239,21 @@ def test_the_first_rows_options_for_all() -> None:
         found = claims("first-row", divergence, engine)
     assert found.cause is not None
     assert "its 'b' decides" in found.cause.evidence
-    with in_batch(Lagged, ROWS.slice(0, 3), 1, law="order") as (divergence, engine):
-        assert denies("first-row", divergence, engine)
+    with in_batch(LastOptions, ROWS.slice(0, 3), 1, law="order") as (divergence, engine):
+        found = claims("first-row", divergence, engine)
+    assert found.cause is not None
+    assert "last row" in found.cause.sentence
+    for handler in (Lagged, EverySecond):
+        with in_batch(handler, ROWS.slice(0, 3), 1, law="order") as (divergence, engine):
+            assert denies("first-row", divergence, engine)
 
 
 def test_the_row_before() -> None:
     with in_batch(Lagged, ROWS.slice(0, 2), 1, law="order") as (divergence, engine):
         claims("previous-row", divergence, engine)
-    with in_batch(FirstOptions, ROWS.slice(0, 3), 1, law="order") as (divergence, engine):
-        assert denies("previous-row", divergence, engine)
+    for handler in (FirstOptions, EverySecond):
+        with in_batch(handler, ROWS.slice(0, 3), 1, law="order") as (divergence, engine):
+            assert denies("previous-row", divergence, engine)
 
 
 class Sequences(Handler):

@@ -73,6 +73,12 @@ def test_answers_shifted_in_the_batch() -> None:
     assert found.stage == "inference"
 
 
+def test_a_batch_that_sorting_only_shifts_is_no_shift() -> None:
+    rows = table_of(Squares, [{"x": x} for x in (9.0, 1.0, 2.0, 3.0, 4.0)])
+    with in_batch(Sorted, rows, 0, law="order") as (divergence, engine):
+        claims("row-order", divergence, engine)
+
+
 def test_other_values_are_no_order_and_no_shift() -> None:
     with in_batch(Doubled, ROWS, 1) as (divergence, engine):
         assert denies("row-order", divergence, engine)

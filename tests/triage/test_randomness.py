@@ -38,6 +38,11 @@ class TorchNoise(Scored):
         return inputs + torch.rand(len(inputs)).double().numpy()
 
 
+class Shuffled(Scored):
+    def inference(self, inputs: Any) -> Any:
+        return np.random.permutation(inputs)  # noqa: NPY002 - that is the fault
+
+
 class SeededHere(Scored):
     def inference(self, inputs: Any) -> Any:
         np.random.seed(3)  # noqa: NPY002 - that is the fault
@@ -95,6 +100,14 @@ def test_draws_from_a_global_generator(handler: type[Handler]) -> None:
     assert found.stage == "inference"
     assert found.cause is not None
     assert "seeded before each batch it gives the same" in found.cause.evidence
+
+
+def test_draws_that_only_a_batch_shows() -> None:
+    batch = table_of(Scored, [{"a": float(a)} for a in range(9)])
+    with in_batch(Shuffled, batch, 4, law="order") as (divergence, engine):
+        if divergence.expected.answers.equals(divergence.obtained.answers):
+            return
+        claims("global-rng", divergence, engine)
 
 
 @pytest.mark.parametrize(("handler", "words"), [(SeededHere, "global"), (LocalDraws, "one draw for all")])
