@@ -105,8 +105,6 @@ def test_draws_from_a_global_generator(handler: type[Handler]) -> None:
 def test_draws_that_only_a_batch_shows() -> None:
     batch = table_of(Scored, [{"a": float(a)} for a in range(9)])
     with in_batch(Shuffled, batch, 4, law="order") as (divergence, engine):
-        if divergence.expected.answers.equals(divergence.obtained.answers):
-            return
         claims("global-rng", divergence, engine)
 
 
