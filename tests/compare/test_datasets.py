@@ -374,3 +374,25 @@ def test_a_default_for_floats_where_there_are_none_is_refused(folder: Path):
     side = write(numbers(3).select(["id"]), folder / "a")
     with pytest.raises(ConfigError, match=r"\[default\] is never used"):
         compare_datasets(side, side, Tolerances(default=Exact()))
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_files_that_are_the_same_bytes_are_compared_in_full(folder: Path, files: int):
+    table = numbers(30).append_column("list", pa.array([[float(n), None] for n in range(30)]))
+    table = table.append_column("half", pa.array(np.arange(30, dtype=np.float16)))
+    table = table.append_column("gap", pa.array([None if n % 5 == 0 else n / 3 for n in range(30)]))
+    sides = [write(table, folder / name, files=files, group=4) for name in "ab"]
+    for rules in (Tolerances(), Tolerances({"gap": Ignore(reason="r")})):
+        for key in (None, "id"):
+            found = compare_datasets(*sides, rules, key=key)
+            assert facts(found) == facts(compare(table, table, rules, key=key))
+            assert found.rows == 30
+
+
+def test_columns_of_another_declaration_are_not_taken_for_the_same(folder: Path):
+    for name, nullable in (("a", True), ("b", False)):
+        schema = pa.schema([pa.field("x", pa.int64(), nullable=nullable)])
+        pq.write_table(pa.table([[1, 2, 3]], schema=schema), folder / f"{name}.parquet")
+    found = compare_datasets(folder / "a.parquet", folder / "b.parquet")
+    assert (found.verdict, found.column("x").identical) == ("identical", 3)
+    assert [finding.kind for finding in found.findings] == ["nullability"]

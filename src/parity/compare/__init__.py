@@ -6,7 +6,8 @@ The modules, from what a user names to what the result is:
     tolerances       which rule judges which column; tolerance_files reads them from TOML
     tables           compare(expected, obtained, tolerances) -> Comparison
     streams          compare_datasets(...), the same for Parquet of any size
-    datasets         Parquet files as streams of batches; files finds them, chunks spares a second reading
+    datasets         Parquet files as streams of batches; files finds them
+    beside           two of them read together; chunks tells what is the same on disk
     partitions       pairing by key in bounded memory, by hashing
     suggestions      the tightest tolerance that measured noise supports
     plan             what is compared with what, from the schemas

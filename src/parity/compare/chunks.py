@@ -7,6 +7,7 @@ comparing bytes is far cheaper than decoding them twice.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ import pyarrow.types as pat
 from parity.compare.dtypes import is_list, plain_type
 
 _PIECE_BYTES = 1 << 20
+_FLOATS = ("FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY")
+"""Physical types that may be floats; float16 is of fixed length."""
 
 
 def same_columns(one: pq.ParquetFile, other: pq.ParquetFile, group: int, files: tuple[int, int]) -> set[str]:
@@ -27,13 +30,34 @@ def same_columns(one: pq.ParquetFile, other: pq.ParquetFile, group: int, files: 
     schemas = one.schema_arrow, other.schema_arrow
     same: set[str] = set()
     for name in ours:
-        if name not in theirs or schemas[0].field(name).type != schemas[1].field(name).type:
+        if name not in theirs or not schemas[0].field(name).equals(schemas[1].field(name)):
             continue
         pairs = zip(ours[name], theirs[name], strict=True)
         metadata = one.metadata.row_group(group), other.metadata.row_group(group)
         if all(_same_chunk(metadata[0].column(i), metadata[1].column(j), files) for i, j in pairs):
             same.add(name)
     return same
+
+
+def float_count(file: pq.ParquetFile, name: str, groups: Sequence[int]) -> int | None:
+    """How many float values a column holds that are not null, in some row groups.
+
+    None where the footer does not tell: for floats in lists and structs, or without statistics.
+    """
+    places = _leaves(file)[name]
+    metadata = file.metadata
+    if not any(metadata.schema.column(place).physical_type in _FLOATS for place in places):
+        return 0
+    if pat.is_nested(plain_type(file.schema_arrow.field(name).type)):
+        return None
+    total = 0
+    for group in groups:
+        chunk = metadata.row_group(group).column(places[0])
+        statistics: Any = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        total += chunk.num_values - (statistics.null_count or 0)
+    return total
 
 
 def _leaves(file: pq.ParquetFile) -> dict[str, list[int]]:
@@ -62,11 +86,14 @@ def _same_chunk(one: Any, other: Any, files: tuple[int, int]) -> bool:
     if ours != theirs:
         return False
     size = one.total_compressed_size
-    starts = _start(one), _start(other)
+    pieces = [bytearray(min(size, _PIECE_BYTES)) for _ in files]
     for at in range(0, size, _PIECE_BYTES):
         length = min(_PIECE_BYTES, size - at)
-        pieces = [os.pread(file, length, start + at) for file, start in zip(files, starts, strict=True)]
-        if len(pieces[0]) != length or pieces[0] != pieces[1]:
+        for piece, file, chunk in zip(pieces, files, (one, other), strict=True):
+            del piece[length:]  # of the last piece
+            if os.preadv(file, [piece], _start(chunk) + at) != length:
+                return False
+        if pieces[0] != pieces[1]:
             return False
     return True
 

@@ -91,6 +91,11 @@ class RunningColumn:
         self._worst.add(walk.found, fails, expected, obtained)
         return differs, fails
 
+    def add_same(self, rows: int, floats: int) -> None:
+        """Count some more rows that are known to be bit-identical, with so many float values in them."""
+        self._rows += rows
+        self._distances.add_equal(floats)
+
     def finish(self, all_rows: FirstRows) -> ColumnComparison:
         """The verdict on the column; `all_rows` are those that it was compared on, or should have been."""
         plan, allowed = self.plan, math.floor(self.plan.shown.rows * self._rows)

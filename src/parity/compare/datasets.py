@@ -6,8 +6,7 @@ with "_" or "." are bookkeeping and are skipped; `name=value` folders are column
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from parity.compare.chunks import same_columns
 from parity.compare.dtypes import type_findings, without_views
 from parity.compare.files import find_files
 from parity.compare.pieces import piece_rows
@@ -27,15 +25,15 @@ from parity.errors import DatasetError
 
 _BUFFER_BYTES = 1 << 20
 _PROBE_ROWS, _PROBE_BYTES = 1_000, 16 << 20
-_RUN_ROWS = 1 << 20
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
-class _File:
+class DatasetFile:
+    """One file: how many rows each of its row groups has, and what the folders around it say."""
+
     path: Path
     groups: tuple[int, ...]
-    """The rows of each row group."""
     partitions: dict[str, str | None]
 
 
@@ -44,6 +42,7 @@ class ParquetDataset:
 
     Attributes:
         name: what it was called by.
+        files: its files.
         schema: the columns of all files, those of folder names last.
         num_rows: rows of all files.
 
@@ -54,14 +53,14 @@ class ParquetDataset:
     def __init__(self, source: str | Path) -> None:
         self.name = str(source)
         base, paths = find_files(self.name)
-        self._files: list[_File] = []
+        self.files: list[DatasetFile] = []
         self.num_rows, self._size = 0, 0
         schema: pa.Schema | None = None
         for path in paths:
             found, metadata = _footer(path)
             partitions = _partitions(path.relative_to(base).parts[:-1], found.names)
             groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-            self._files.append(_File(path, tuple(group.num_rows for group in groups), partitions))
+            self.files.append(DatasetFile(path, tuple(group.num_rows for group in groups), partitions))
             self.num_rows += metadata.num_rows
             self._size += sum(group.total_byte_size for group in groups)
             if schema is None:
@@ -69,7 +68,7 @@ class ParquetDataset:
             else:
                 self._check_alike(schema, found, path)
         assert schema is not None
-        self._folders = _folder_columns([file.partitions for file in self._files], self.name)
+        self._folders = _folder_columns([file.partitions for file in self.files], self.name)
         self.schema = pa.schema([*schema, *self._folders])
 
     @cached_property
@@ -92,47 +91,27 @@ class ParquetDataset:
             DatasetError: a file cannot be read to its end.
         """
         rows = rows or piece_rows(self.row_bytes)
-        for file in self._files:
-            with _opened(file.path) as parquet:
-                yield from self._read(file, parquet, self._chosen(columns), rows)
+        for file in self.files:
+            with opened(file.path) as parquet:
+                yield from self.read(file, parquet, self.chosen(columns), rows)
 
-    def batches_beside(
-        self, other: ParquetDataset, columns: Sequence[str], rows: int, pool: ThreadPoolExecutor
-    ) -> Generator[tuple[pa.RecordBatch | None, pa.RecordBatch | None], None, None]:
-        """The rows of both datasets in order, in batches of equal length; None for the one that ends first.
-
-        Columns that are the same bytes in both files are read once. Both need two threads of `pool`.
-
-        Raises:
-            DatasetError: a file cannot be read to its end.
-        """
-        if [file.groups for file in self._files] != [file.groups for file in other._files]:
-            streams = [read_ahead(dataset.batches(columns, rows), pool) for dataset in (self, other)]
-            yield from side_by_side(streams[0], streams[1])
-            return
-        for files in zip(self._files, other._files, strict=True):
-            with _opened(files[0].path) as one, _opened(files[1].path) as two:
-                for groups, shared in _runs(one, two, files):
-                    whole = other._chosen(columns)
-                    rest = other._chosen([name for name in whole.names if name not in shared])
-                    ours = read_ahead(self._read(files[0], one, self._chosen(columns), rows, groups), pool)
-                    theirs = read_ahead(other._read(files[1], two, rest, rows, groups), pool)
-                    pairs = side_by_side(ours, theirs) if rest.names else ((batch, batch) for batch in ours)
-                    with closing(pairs):
-                        for batch, lacking in pairs:
-                            yield batch, _lent(batch, lacking, whole)
-
-    def _chosen(self, columns: Sequence[str] | None) -> pa.Schema:
+    def chosen(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of these columns, in the dataset's order; of all for None."""
         return pa.schema([field for field in self.schema if columns is None or field.name in columns])
 
-    def _read(
+    def read(
         self,
-        file: _File,
+        file: DatasetFile,
         parquet: pq.ParquetFile,
         schema: pa.Schema,
         rows: int,
         groups: Sequence[int] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
+        """The rows of an open file, or of some of its row groups, in batches of at most `rows` rows.
+
+        Raises:
+            DatasetError: the file cannot be read to its end.
+        """
         folders = {field.name for field in self._folders}
         names = [name for name in schema.names if name not in folders]
         some = list(range(len(file.groups)) if groups is None else groups)
@@ -157,7 +136,7 @@ class ParquetDataset:
             ) from exc
 
     def _check_alike(self, schema: pa.Schema, found: pa.Schema, path: Path) -> None:
-        first = self._files[0].path
+        first = self.files[0].path
         for name in sorted({*schema.names} ^ {*found.names}):
             there, lacking = (first, path) if name in schema.names else (path, first)
             raise DatasetError(
@@ -172,72 +151,9 @@ class ParquetDataset:
                 )
 
 
-def read_ahead(
-    batches: Generator[pa.RecordBatch, None, None], pool: ThreadPoolExecutor
-) -> Generator[pa.RecordBatch, None, None]:
-    """The same batches, the next one being read while the one before is worked on."""
-    pending = pool.submit(next, batches, None)
-    try:
-        while (batch := pending.result()) is not None:
-            pending = pool.submit(next, batches, None)
-            yield batch
-    finally:
-        if not pending.cancel():
-            wait([pending])
-        batches.close()
-
-
-def side_by_side(
-    one: Generator[pa.RecordBatch, None, None], other: Generator[pa.RecordBatch, None, None]
-) -> Generator[tuple[pa.RecordBatch | None, pa.RecordBatch | None], None, None]:
-    """Two streams cut to batches of equal length; None for the one that ends first, then its rest alone."""
-    with closing(one), closing(other):
-        ours, theirs = _next(one), _next(other)
-        while ours is not None and theirs is not None:
-            count = min(ours.num_rows, theirs.num_rows)
-            yield ours.slice(0, count), theirs.slice(0, count)
-            ours = ours.slice(count) if ours.num_rows > count else _next(one)
-            theirs = theirs.slice(count) if theirs.num_rows > count else _next(other)
-        while ours is not None:
-            yield ours, None
-            ours = _next(one)
-        while theirs is not None:
-            yield None, theirs
-            theirs = _next(other)
-
-
-def _lent(
-    lender: pa.RecordBatch | None, batch: pa.RecordBatch | None, schema: pa.Schema
-) -> pa.RecordBatch | None:
-    """The batch with the columns that it lacks, which are the lender's to the bit."""
-    if lender is None or batch is None:
-        return batch
-    names = set(batch.schema.names)
-    arrays = [(batch if name in names else lender).column(name) for name in schema.names]
-    return cast("Any", pa.RecordBatch).from_arrays(arrays, schema=schema)
-
-
-def _runs(
-    one: pq.ParquetFile, other: pq.ParquetFile, files: tuple[_File, _File]
-) -> Iterator[tuple[list[int], set[str]]]:
-    """Row groups one after another for which the same columns are the same bytes, and these columns."""
-    run: list[int] = []
-    shared: set[str] = set()
-    rows = 0
-    with files[0].path.open("rb") as ours, files[1].path.open("rb") as theirs:
-        descriptors = ours.fileno(), theirs.fileno()
-        for group, count in enumerate(files[0].groups):
-            same = same_columns(one, other, group, descriptors)
-            if run and (same != shared or rows >= _RUN_ROWS):
-                yield run, shared
-                run, rows = [], 0
-            run, shared, rows = [*run, group], same, rows + count
-        if run:
-            yield run, shared
-
-
 @contextmanager
-def _opened(path: Path) -> Generator[pq.ParquetFile]:
+def opened(path: Path) -> Generator[pq.ParquetFile]:
+    """An open Parquet file, closed in the end; raises DatasetError when it is none."""
     try:
         parquet = pq.ParquetFile(
             path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
@@ -249,12 +165,8 @@ def _opened(path: Path) -> Generator[pq.ParquetFile]:
         yield parquet
 
 
-def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-    return next((batch for batch in batches if batch.num_rows), None)
-
-
 def _footer(path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
-    with _opened(path) as parquet:
+    with opened(path) as parquet:
         plain = [field.with_type(without_views(field.type)) for field in parquet.schema_arrow]
         return pa.schema(plain), parquet.metadata
 

@@ -89,9 +89,9 @@ class _Distance:
         if self._buckets is None:
             self._buckets = Buckets(QUANTILE_BITS)
             for kept in self._kept:
-                self._buckets.add(kept, float(kept.min()))
+                self._buckets.add(kept)
             self._kept.clear()
-        self._buckets.add(values, float(values.min()))
+        self._buckets.add(values)
 
     def spread(self, elements: int) -> Spread:
         """Quantiles over `elements` values, of which all that were not taken in are zero."""

@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from parity.compare.alignment import KeyFindings, key_values, pair_keys
+from parity.compare.beside import read_ahead, side_by_side
 from parity.compare.comparison import Finding
-from parity.compare.datasets import ParquetDataset, read_ahead, side_by_side
+from parity.compare.datasets import ParquetDataset
 from parity.compare.hashing import hash_rows
 from parity.compare.row_errors import count_errors
 from parity.compare.running import RunningComparison

@@ -6,7 +6,7 @@ mean may differ in its last digits, since floats are summed up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,8 +65,12 @@ class RunningComparison:
             FirstRows(ordered=ordered, most=keep_rows) for _ in range(4)
         )
 
-    def add(self, expected: Side, obtained: Side) -> None:
-        """Compare some more rows, paired one by one."""
+    def add(self, expected: Side, obtained: Side, same: Mapping[str, int] | None = None) -> None:
+        """Compare some more rows, paired one by one.
+
+        `same` are columns known to be bit-identical, which the sides need not hold, each with the number of
+        its float values.
+        """
         count = len(expected.rows)
         self._rows += count
         if not count:
@@ -83,6 +87,9 @@ class RunningComparison:
                 sides, places = (expected, obtained), None
                 errors = [side.table.column(ERROR_COLUMN) for side in sides]
                 self._texts.add(errors[0], errors[1], expected.rows)
+            if same and column.plan.name in same:
+                column.add_same(len(sides[0].rows), same[column.plan.name])
+                continue
             found = column.add(sides[0], sides[1])
             if found is not None:
                 at = slice(None) if places is None else places

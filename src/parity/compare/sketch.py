@@ -24,6 +24,9 @@ SCALE_BITS = 8
 BLOCK = 32_768
 """Elements to work on at once: few enough that they stay in the processor's cache."""
 
+_NEAR = 64
+"""Powers of two that a number may be below all before it and still be expected to have company."""
+
 _SIGNIFICANDS = {2: 10, 4: 23, 8: 52}
 """The bits of the significand that a float of so many bytes stores."""
 
@@ -36,10 +39,24 @@ class Buckets:
     def __init__(self, bits: int) -> None:
         self._shift = _SIGNIFICAND_BITS - bits
         self._counts: Counts = np.zeros((0x7FF << bits) + 1, np.int64)  # touched where there are numbers
+        self._first: int | None = None
+        self._near = _NEAR << bits
 
-    def add(self, values: Doubles, least: float) -> None:
-        """Count some more numbers, of which `least` is the least."""
-        _count(values.view(np.int64) >> self._shift, _bits(least) >> self._shift, self._counts)
+    def add(self, values: Doubles) -> None:
+        """Count some more numbers."""
+        places = values.view(np.int64) >> self._shift
+        first = int(places.min()) if self._first is None else self._first
+        places -= first
+        try:
+            found = np.bincount(places)
+        except ValueError:  # one is smaller than any before
+            lower = int(places.min())
+            places -= lower
+            first += lower
+            found = np.bincount(places)
+        if self._first is None or 0 < self._first - first < self._near:
+            self._first = first
+        self._counts[first : first + len(found)] += found
 
     def filled(self) -> tuple[Doubles, Counts]:
         """The lower edges of the buckets that hold numbers, ascending, and how many each holds."""
@@ -69,7 +86,10 @@ class Median:
             if int(places.max()) >= len(self._counts):
                 places = places[places < len(self._counts)]
             if len(places):
-                _count(places, int(places.min()), self._counts)
+                first = int(places.min())
+                places -= first
+                found = np.bincount(places)
+                self._counts[first : first + len(found)] += found
 
     @property
     def value(self) -> float | None:
@@ -80,14 +100,3 @@ class Median:
         below = np.cumsum(self._counts[places])
         middle = places[np.searchsorted(below, below[-1] // 2, side="right")] << self._shift
         return float(np.array(middle, self._bits).view(self._dtype))
-
-
-def _count(places: npt.NDArray[np.signedinteger[Any]], first: int, counts: Counts) -> None:
-    """Add to `counts` how often each place occurs, the least of which is `first`."""
-    places -= first
-    found = np.bincount(places)
-    counts[first : first + len(found)] += found
-
-
-def _bits(value: float) -> int:
-    return int(np.float64(value).view(np.int64))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parity.compare.alignment import check_key, key_types
+from parity.compare.beside import read_beside
 from parity.compare.comparison import MAX_ROWS, Comparison, Finding
 from parity.compare.datasets import ParquetDataset
 from parity.compare.dtypes import leaf_dtypes
@@ -122,20 +123,30 @@ class _Datasets:
         errors = [0, 0]
         rows = piece_rows(max(self._expected.row_bytes, self._obtained.row_bytes))
         with ThreadPoolExecutor(2, "parity-compare-read") as pool:
-            both = self._expected.batches_beside(self._obtained, self.columns, rows, pool)
+            both = read_beside(self._expected, self._obtained, self.columns, rows, pool, self._needed())
             with closing(both):
                 for pair in both:
-                    tables = [None if batch is None else pa.Table.from_batches([batch]) for batch in pair]
+                    tables = [
+                        None if batch is None else pa.Table.from_batches([batch])
+                        for batch in (pair.expected, pair.obtained)
+                    ]
                     for place, table in enumerate(tables):
                         errors[place] += 0 if table is None else count_errors(table)
                     if tables[0] is not None and tables[1] is not None:
                         numbers = np.arange(start, start + tables[0].num_rows)
-                        running.add(*(Side(table, numbers) for table in tables if table is not None))
+                        sides = [Side(table, numbers) for table in tables if table is not None]
+                        running.add(sides[0], sides[1], pair.same)
                         start += len(numbers)
                     elif ERROR_COLUMN not in self.columns:
                         break
         findings = row_count_findings(self._expected.num_rows, self._obtained.num_rows)
         return self.finish(running, findings, (errors[0], errors[1]))
+
+    def _needed(self) -> set[str]:
+        """The columns to read even where they are the same: what is shown, looked up or counted."""
+        if ERROR_COLUMN in self.columns:
+            return set(self.columns)
+        return {*self._key, *(name for column in self._plan.columns for name in column.companions())}
 
     def finish(
         self, running: RunningComparison, findings: Sequence[Finding], errors: tuple[int, int]

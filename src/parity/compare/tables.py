@@ -80,7 +80,8 @@ def compare_rows(
         return found.findings()
     count = min(expected.num_rows, obtained.num_rows)
     for rows in pieces(count, expected, obtained):
-        running.add(*(Side(table.slice(rows[0], len(rows)), rows) for table in (expected, obtained)))
+        sides = [Side(table.slice(rows[0], len(rows)), rows) for table in (expected, obtained)]
+        running.add(sides[0], sides[1])
     return row_count_findings(expected.num_rows, obtained.num_rows)
 
 
@@ -88,9 +89,8 @@ def compare_pairs(
     expected: Side, obtained: Side, running: RunningComparison, ours: Positions, theirs: Positions
 ) -> None:
     """Compare the rows at positions `ours` with those at `theirs`, piece by piece."""
-    sides = (expected, ours), (obtained, theirs)
     for rows in pieces(len(ours), expected.table, obtained.table):
-        running.add(*(_picked(side, positions, rows) for side, positions in sides))
+        running.add(_picked(expected, ours, rows), _picked(obtained, theirs, rows))
 
 
 def _picked(side: Side, positions: Positions, rows: Positions) -> Side:
