@@ -288,3 +288,25 @@ def test_an_unexplained_difference_says_what_was_ruled_out() -> None:
     assert {"channel-order", "transpose", "orientation", "affine-scale", "rounding"} <= names
     assert "no known cause explains it (ruled out: " in found.summary()
     assert all(item.why for item in found.ruled_out)
+
+
+class Rounded(Steps):
+    def postprocess(self, outputs: Any, batch: Batch) -> dict[str, Any]:
+        return {"y": np.where(batch["x"].numpy() % 700 == 3, np.round(outputs), outputs)}
+
+
+@pytest.mark.slow
+def test_of_very_many_rows_some_are_looked_at_and_all_that_differ_are_named() -> None:
+    many = table_of(Steps, [{"x": float(number)} for number in range(3001)])
+    with against(Steps, Rounded, many) as (divergence, engine):
+        few = diagnose(divergence, engine=engine)
+    places = (3, 703, 1403, 2103, 2803)
+    assert (few.stage, few.rows, few.stages[3].rows) == ("postprocess", places, places)
+    assert few.cause is not None
+    assert few.cause.name == "rounding"
+    assert (few.figures["rows"], few.figures["rows differing"]) == (3001, 5)
+    with against(Steps, OtherInference, many) as (divergence, engine):
+        most = diagnose(divergence, engine=engine)
+    assert most.stage == "inference"
+    assert len(most.rows) > 2900
+    json.dumps(most.to_dict(), allow_nan=False)

@@ -5,6 +5,7 @@ sides       the two sides of a divergence, gathered
 diagnosing  diagnose(divergence) -> Diagnosis
 catalogue   the causes, in the order in which they are preferred
 causes      the causes, by theme
+excerpt     as many rows as can be looked at one by one
 case        what a cause is examined on
 dependence  a row under other company
 trials      the handler asked again

@@ -182,6 +182,14 @@ def _answers(
     one, other = divergence.expected.answers, divergence.obtained.answers
     found = _judged(one, other, tolerances, divergence.scale_from)
     compared = compare(one, other, tolerances, scale_from=divergence.scale_from)
+    ranked = sorted(
+        found, key=lambda item: (item.place == ERROR_COLUMN, -len(item.failing), -len(item.differing))
+    )
+    return tuple(ranked), _worst_column(compared, ranked), figures_of(compared)
+
+
+def figures_of(compared: Comparison) -> dict[str, float]:
+    """Counts and distances of two tables of answers by name, such as "max abs"."""
     figures: dict[str, float] = {
         "rows": float(compared.rows),
         "rows differing": float(len(compared.differing_rows)),
@@ -193,10 +201,7 @@ def _answers(
                 figures[f"max {name}"] = max(figures.get(f"max {name}", 0.0), spread.largest)
     if compared.worst_ulp is not None:
         figures["max ulp"] = compared.worst_ulp
-    ranked = sorted(
-        found, key=lambda item: (item.place == ERROR_COLUMN, -len(item.failing), -len(item.differing))
-    )
-    return tuple(ranked), _worst_column(compared, ranked), figures
+    return figures
 
 
 def _worst_column(compared: Comparison, ranked: Sequence[Pair]) -> str:

@@ -9,6 +9,7 @@ from parity.engine import Engine
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
 from parity.triage.catalogue import CATALOGUE
 from parity.triage.checks import ORDER, Comparisons, compare_stages
+from parity.triage.excerpt import excerpt
 from parity.triage.model import Cause, Diagnosis, Divergence, RuledOut, Stage
 from parity.triage.swap import confirmed
 from parity.triage.trials import OutOfTimeError, Trials
@@ -30,20 +31,21 @@ def diagnose(
         tolerances = (
             Tolerances() if engine is None else Tolerances.from_mapping(engine.loaded.manifest.tolerance)
         )
-    compared = compare_stages(divergence, tolerances)
+    part = excerpt(divergence, tolerances)
+    compared = compare_stages(part.divergence, tolerances)
     rows = {row for item in compared.answers for row in item.failing}
     if not rows:
         rows = {row for item in compared.answers for row in item.differing}
-    case = Case(divergence, compared, None if engine is None else Trials(engine))
+    case = Case(part.divergence, compared, None if engine is None else Trials(engine))
     compared = _confirmed(case)
     first = compared.first
-    case = Case(divergence, compared, case.trials)
+    case = Case(part.divergence, compared, case.trials)
     causes, ruled_out, blamed = _examined(case)
     stage = None if first is None else first.check.stage
     place = "" if first is None else first.check.place
     if blamed is not None and blamed != stage:
         stage, place = blamed, compared.stages[blamed].check.place
-    return Diagnosis(
+    diagnosis = Diagnosis(
         stage=stage,
         place=place,
         column=compared.column,
@@ -54,6 +56,7 @@ def diagnose(
         stages=tuple(compared.stages[stage].check for stage in ORDER),
         figures=compared.figures,
     )
+    return part.put_back(diagnosis)
 
 
 def _confirmed(case: Case) -> Comparisons:
