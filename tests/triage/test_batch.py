@@ -9,6 +9,8 @@ import pytest
 from parity import Batch, Float64, Handler, List, Schema, String
 from tests.triage.divergences import claims, denies, in_batch, table_of
 
+pytestmark = pytest.mark.slow
+
 
 class Scored(Handler):
     """Every row for itself."""

@@ -143,6 +143,8 @@ def alike(one: Value, other: Value, scale: float = 0.0) -> bool:
         return False
     if one.dtype.kind not in "biuf" or other.dtype.kind not in "biuf":
         return same(one, other)
+    if one.ndim == 0 and one.item() == other.item():
+        return True
     floats = [value.dtype for value in (one, other) if value.dtype.kind == "f"]
     if not floats:
         return bool((one == other).all())
@@ -154,7 +156,7 @@ def alike(one: Value, other: Value, scale: float = 0.0) -> bool:
     first, second = first[finite], second[finite]
     if not first.size:
         return True
-    usual = max(scale, float(np.median(np.abs(second))))
+    usual = max(scale, float(np.median(np.abs(second)))) if second.size > 1 else scale
     sizes = np.maximum(np.maximum(np.abs(first), np.abs(second)), usual)
     limit = STAGE_ULP * spacing(sizes, dtype if dtype in _MEASURED else "float64")
     return bool((np.abs(first - second) <= limit).all())
