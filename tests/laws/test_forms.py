@@ -25,6 +25,7 @@ from parity import (
 )
 from parity.codec.decoded import Decoded
 from parity.column import Column
+from parity.examples import example_batch
 from parity.handler import LoadedHandler
 from parity.laws.forms import WIRES
 from tests.laws.trying import FIXTURES, HERE, try_laws
@@ -61,7 +62,7 @@ class Echo(Handler):
 
 @pytest.mark.slow
 def test_every_type_of_field_goes_through_every_law() -> None:
-    outcomes = try_laws(LoadedHandler.of(Echo), HERE)
+    outcomes = try_laws(LoadedHandler.of(Echo), HERE, example_batch(Echo.inputs, 12))
     assert {law: outcome.detail for law, outcome in outcomes.items() if not outcome} == {}
     tried = [outcome for outcome in outcomes.values() if outcome.verdict != "skipped"]
     assert len(tried) >= 13

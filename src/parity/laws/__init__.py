@@ -14,6 +14,7 @@ concurrency   batches under way at the same time
 clock         the wall clock
 process       hash seed, time zone, locale, working folder, threads; worker and workers are its processes
 forms         wire forms
+twins         rows that are nearly the same, for history
 runners       runners, and other profiles
 honesty       inputs left alone, outputs as declared
 modes         eval mode of torch modules
@@ -22,15 +23,21 @@ access        files, network and programs; audit hears them
 explanation   from a divergence to the fewest and simplest rows, and a diagnosis; candidates, shrink, simpler
 snippets      a counterexample as Python source
 strategies    Hypothesis strategies for fields
-noise         float noise, measured
+noise         float noise, measured; natural tells it from dependence beyond the tolerance
 outcome       what came of a law
+
+The names are imported when they are asked for: the processes that laws start need next to none of this.
 """
 
-from parity.laws.bench import Bench, chosen_rows, law_rows, noise_floor
-from parity.laws.catalogue import LAWS, check_bench, check_laws, laws_named
-from parity.laws.law import Law
-from parity.laws.noise import ColumnNoise, NoiseFloor
-from parity.laws.outcome import Counterexample, LawOutcome, LawVerdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parity.laws.bench import Bench, chosen_rows, law_rows, noise_floor
+    from parity.laws.catalogue import LAWS, check_bench, check_laws, laws_named
+    from parity.laws.law import Law
+    from parity.laws.noise import ColumnNoise, NoiseFloor
+    from parity.laws.outcome import Counterexample, LawOutcome, LawVerdict
 
 __all__ = [
     "LAWS",
@@ -48,3 +55,18 @@ __all__ = [
     "laws_named",
     "noise_floor",
 ]
+
+_HOMES = {
+    "bench": ("Bench", "chosen_rows", "law_rows", "noise_floor"),
+    "catalogue": ("LAWS", "check_bench", "check_laws", "laws_named"),
+    "law": ("Law",),
+    "noise": ("ColumnNoise", "NoiseFloor"),
+    "outcome": ("Counterexample", "LawOutcome", "LawVerdict"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"parity.laws.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
