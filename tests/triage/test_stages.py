@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +11,15 @@ import pyarrow as pa
 import pytest
 
 from parity import Batch, Context, Engine, Float32, Float64, Handler, List, Schema, String
+from parity.compare import Tolerances
 from parity.result import ERROR_COLUMN, ERROR_TYPE
 from parity.stages import Traces
 from parity.triage import Diagnosis, Divergence, Side, diagnose
 from parity.triage.alignment import aligned
+from parity.triage.case import Case
+from parity.triage.checks import compare_stages
+from parity.triage.diagnosing import _examined
+from parity.triage.trials import LARGEST, OutOfTimeError, Trials
 from tests.triage.divergences import against, asked_again, by_hand, side_of, table_of, taken
 
 
@@ -310,3 +318,37 @@ def test_of_very_many_rows_some_are_looked_at_and_all_that_differ_are_named() ->
     assert most.stage == "inference"
     assert len(most.rows) > 2900
     json.dumps(most.to_dict(), allow_nan=False)
+
+
+def test_when_the_time_is_used_up_causes_that_ask_again_are_not_tried() -> None:
+    with against(Steps, OtherInference, ROWS) as (divergence, engine):
+        compared = compare_stages(divergence, Tolerances())
+        late = Case(divergence, compared, Trials(engine, seconds=-1))
+        causes, ruled_out, _ = _examined(late)
+    assert causes == []
+    reasons = {item.name: item.why for item in ruled_out}
+    assert reasons["shared-state"] == "not tried: the time for trials is used up"
+    assert not reasons["affine-scale"].startswith("not tried")
+
+
+def test_a_handler_too_large_to_be_loaded_twice_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with against(Steps, OtherInference, ROWS) as (_, engine):
+        monkeypatch.setattr(engine, "loaded", replace(engine.loaded, root=tmp_path))
+        with (tmp_path / "weights.bin").open("wb") as file:
+            file.truncate(LARGEST + 1)
+        trials = Trials(engine)
+        with pytest.raises(OutOfTimeError, match=r"1\.0 GB are not loaded a second time"), trials.fresh():
+            pass
+
+
+def test_a_diagnosis_leaves_the_global_generators_as_they_were() -> None:
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002 - the global generator is what must stay
+    with against(Steps, OtherInference, ROWS) as (divergence, engine):
+        random.seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        diagnose(divergence, engine=engine)
+    drawn = random.random(), float(np.random.random())  # noqa: NPY002
+    assert drawn == (random.Random(5).random(), float(np.random.RandomState(5).random_sample()))

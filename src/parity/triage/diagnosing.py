@@ -12,7 +12,7 @@ from parity.triage.checks import ORDER, Comparisons, compare_stages
 from parity.triage.excerpt import excerpt
 from parity.triage.model import Cause, Diagnosis, Divergence, RuledOut, Stage
 from parity.triage.swap import confirmed
-from parity.triage.trials import OutOfTimeError, Trials
+from parity.triage.trials import OutOfTimeError, Trials, generators_kept
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +37,10 @@ def diagnose(
     if not rows:
         rows = {row for item in compared.answers for row in item.differing}
     case = Case(part.divergence, compared, None if engine is None else Trials(engine))
-    compared = _confirmed(case)
-    first = compared.first
-    case = Case(part.divergence, compared, case.trials)
-    causes, ruled_out, blamed = _examined(case)
+    with generators_kept():
+        compared = _confirmed(case)
+        first = compared.first
+        causes, ruled_out, blamed = _examined(Case(part.divergence, compared, case.trials))
     stage = None if first is None else first.check.stage
     place = "" if first is None else first.check.place
     if blamed is not None and blamed != stage:
@@ -83,8 +83,8 @@ def _examined(case: Case) -> tuple[list[Cause], list[RuledOut], Stage | None]:
             continue
         try:
             finding = _examine(suspect, case)
-        except OutOfTimeError:
-            ruled_out.append(RuledOut(suspect.name, "not tried: the time for trials is used up"))
+        except OutOfTimeError as exc:
+            ruled_out.append(RuledOut(suspect.name, f"not tried: {exc}"))
             continue
         if isinstance(finding, Explained):
             blamed = blamed or (None if causes else finding.stage)

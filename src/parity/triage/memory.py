@@ -17,6 +17,11 @@ from parity.handler import Handler
 _PLAIN: Final = (int, float, complex, str, bytes, type(None), list, dict, set, tuple, np.ndarray, np.generic)
 _CONTAINERS: Final = (list, dict, set)
 
+_LARGEST: Final = 16_000_000
+"""Bytes of what is copied to be remembered, at most."""
+
+_MOST_ITEMS: Final = 100_000
+
 
 class _Unknown:
     """Stands for a value that cannot be remembered."""
@@ -41,6 +46,7 @@ class Memory:
             for name, value in list(names.items())
             if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
         }
+        self._names = set(vars(handler))
         self._functions = list(_functions(type(handler)))
         self._defaults = [
             (function, copy.deepcopy(function.__defaults__))
@@ -48,11 +54,7 @@ class Memory:
             if any(isinstance(item, _CONTAINERS) for item in function.__defaults__ or ())
         ]
         torch = cast("Any", sys.modules.get("torch"))
-        self._modules = [] if torch is None else modules_of(handler, torch)
-        self._weights = [
-            {name: value.detach().clone() for name, value in module.state_dict().items()}
-            for module in self._modules
-        ]
+        self._state = [] if torch is None else _small_state(modules_of(handler, torch))
 
     def changed(self) -> list[str]:
         """What is not as it was, by name, such as "self.seen"."""
@@ -67,11 +69,9 @@ class Memory:
             for function, defaults in self._defaults
             if not _same(function.__defaults__, defaults)
         ]
-        for module, weights in zip(self._modules, self._weights, strict=True):
-            now = module.state_dict()
-            found += [
-                f"{name} of the model" for name, value in weights.items() if not _same(now[name], value)
-            ]
+        for module, values in self._state:
+            now = {**dict(module.named_buffers()), **module.state_dict()}
+            found += [f"{name} of the model" for name, value in values.items() if not _same(now[name], value)]
         return found
 
     def changed_arrays(self) -> list[str]:
@@ -98,12 +98,14 @@ class Memory:
             for value in list(names.values()):
                 if callable(value) and hasattr(value, "cache_clear"):
                     cast("Any", value).cache_clear()
-        for module, weights in zip(self._modules, self._weights, strict=True):
-            module.load_state_dict(weights)
+        for module, values in self._state:
+            now = {**dict(module.named_buffers()), **module.state_dict()}
+            for name, value in values.items():
+                now[name].copy_(value)
 
     def _new(self) -> list[str]:
         own = vars(self._handler)
-        return [name for name in own if ("self", name) not in self._before and _is_plain(own[name])]
+        return [name for name in own if name not in self._names and _is_plain(own[name])]
 
     def _put(self, owner: str, name: str, value: Any) -> None:
         """Containers are filled again in place, since others may hold them; other values are set anew."""
@@ -226,12 +228,39 @@ def _functions(cls: type[Handler]) -> Iterator[types.FunctionType]:
                 yield function
 
 
+def _small_state(modules: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
+    """Modules with a copy of their parameters and buffers; of buffers only, or of nothing, if those are large.
+
+    Buffers, as running means are, change while a stage runs; parameters seldom do.
+    """
+    for names in (lambda module: module.state_dict(), lambda module: dict(module.named_buffers())):
+        state = [(module, names(module)) for module in modules]
+        if sum(value.nbytes for _, values in state for value in values.values()) <= _LARGEST:
+            return [
+                (module, {name: value.detach().clone() for name, value in values.items()})
+                for module, values in state
+            ]
+    return []
+
+
+def _is_large(value: Any) -> bool:
+    """Whether a value is too large to be copied, as a table of embeddings kept in a module is."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes > _LARGEST
+    if isinstance(value, list | tuple | set | dict):
+        items = cast("list[Any]", list(value.values()) if isinstance(value, dict) else list(value))
+        if len(items) > _MOST_ITEMS:
+            return True
+        return sum(item.nbytes for item in items if isinstance(item, np.ndarray)) > _LARGEST
+    return False
+
+
 def _is_plain(value: object) -> bool:
     return isinstance(value, _PLAIN) or type(value).__module__ == "collections"
 
 
 def _copied(value: Any) -> Any:
-    if not _is_plain(value):
+    if not _is_plain(value) or _is_large(value):
         return _UNKNOWN
     try:
         return copy.deepcopy(value)

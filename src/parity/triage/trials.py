@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +31,15 @@ from parity.triage.values import places_of
 
 Values = Sequence[Value | None]
 
+LARGEST: Final = 1_000_000_000
+"""Bytes of a handler's folder that is still loaded a second time beside the first."""
+
 SECONDS: Final = 10.0
 """How long all trials of one diagnosis may take together; what is under way is finished."""
 
 
 class OutOfTimeError(ParityError):
-    """The time for trials is used up."""
+    """No further trial is made: the time for them is used up, or the handler is too large to load again."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ class Trials:
     def __init__(self, engine: Engine, seconds: float = SECONDS) -> None:
         self.engine = engine
         self._ends = time.monotonic() + seconds
+        self._bytes = _bytes_in(engine.loaded.root)
 
     @property
     def loaded(self) -> LoadedHandler:
@@ -135,6 +142,8 @@ class Trials:
             ParityError: the handler does not load.
         """
         self.check_time()
+        if self._bytes > LARGEST:
+            raise OutOfTimeError(f"the handler's {self._bytes / 1e9:.1f} GB are not loaded a second time")
         loaded = self.loaded if altered is None else replace(self.loaded, cls=altered)
         with _unlogged(), Engine(loaded, self.engine.profile) as engine:
             yield engine
@@ -181,6 +190,27 @@ def after_loading(base: type[Handler], change: Callable[[Handler], None]) -> typ
             change(self)
 
     return Changed
+
+
+@contextlib.contextmanager
+def generators_kept() -> Generator[None]:
+    """The global generators of Python, numpy and torch are afterwards as they were before."""
+    torch = cast("Any", sys.modules.get("torch"))
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - others draw from it
+    state = None if torch is None else torch.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002 - as above
+        if state is not None:
+            torch.set_rng_state(state)
+
+
+def _bytes_in(folder: Path | None) -> int:
+    if folder is None:
+        return 0
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 @contextlib.contextmanager
