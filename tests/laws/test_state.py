@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from parity import Batch, Context, Float64, Handler, Int64, Schema, String, load_handler
+from parity.codec.arrow import decode_table
 from parity.handler import LoadedHandler
 from tests.laws.trying import FIXTURES, HERE, broken, try_laws
 
@@ -162,3 +167,48 @@ def test_a_cache_that_no_answer_shows_breaks_nothing() -> None:
 
     outcomes = try_laws(LoadedHandler.of(Caching), ["repeatable", "history", "concurrency"])
     assert {outcome.verdict for outcome in outcomes.values()} == {"holds"}
+
+
+def filled_default() -> type[Handler]:
+    class FilledDefault(Handler):
+        """Counts a word once, ever: the list that it keeps them in is a default argument."""
+
+        inputs = Schema(text=String())
+        outputs = Schema(score=Float64())
+
+        def new(self, text: str, seen: list[str] = []) -> int:  # noqa: B006 - that is the bug
+            found = [word for word in text.split() if word not in seen]
+            seen.extend(found)
+            return len(found)
+
+        def preprocess(self, batch: Batch) -> list[str]:
+            return batch["text"].to_pylist()
+
+        def inference(self, inputs: list[str]) -> np.ndarray:
+            return np.asarray([self.new(text) for text in inputs], np.float64)
+
+        def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+            return {"score": outputs}
+
+    return FilledDefault
+
+
+def filled_class() -> type[Handler]:
+    class FilledClass(filled_default()):
+        seen: ClassVar[list[str]] = []
+
+        def new(self, text: str, seen: list[str] | None = None) -> int:
+            return super().new(text, self.seen if seen is None else seen)
+
+    return FilledClass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handler", [filled_default, filled_class])
+def test_what_outlives_a_handler_and_is_full_after_the_first_batch_is_caught(
+    handler: Callable[[], type[Handler]],
+) -> None:
+    table = pa.table({"text": ["so far so good", "poor", "good and poor", "far"]})
+    rows = decode_table(handler().inputs, table).batch
+    assert broken(try_laws(LoadedHandler.of(handler()), ["history"], rows)) == ["history"]
+    assert broken(try_laws(LoadedHandler.of(handler()), HERE, rows))

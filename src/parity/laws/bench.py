@@ -35,6 +35,7 @@ from parity.laws.workers import Workers
 from parity.profile import Profile
 from parity.registry import Runner
 from parity.result import ERROR_COLUMN, Result
+from parity.triage.memory import Outliving
 
 MAX_ROWS = 64
 """Golden rows that the laws are tried on; facts about batch shapes show at 64 rows and seldom at three."""
@@ -125,6 +126,7 @@ class Bench:
             self.loaded.profile(profile) if isinstance(profile, str) else profile for profile in profiles
         )
         self.thorough = thorough
+        self.outliving = Outliving(self.loaded.cls)
         self._clock = clock
         self._end = None if deadline_s is None else clock() + deadline_s
         self._open = ExitStack()

@@ -66,7 +66,7 @@ class History:
 
         def trials() -> Iterator[Trial]:
             batch = bench.batch(golden)
-            expected = fresh(bench).ask(batch, True)
+            expected = fresh(bench, as_new=True).ask(batch, True)
             for name, before in _histories(bench):
                 pair = after(bench, before, name)
                 obtained = pair.other.ask(batch, True)
@@ -84,10 +84,18 @@ class History:
         return judge(self.name, self.sentence, bench, trials(), RUN_TO_RUN_NOISE)
 
 
-def fresh(bench: Bench, name: str = "from a freshly loaded one") -> Way:
-    """All rows as one batch, asked of a handler loaded for them."""
+def fresh(bench: Bench, name: str = "from a freshly loaded one", *, as_new: bool = False) -> Way:
+    """All rows as one batch, asked of a handler loaded for them.
+
+    Args:
+        bench: the bench.
+        name: what the way is called.
+        as_new: first put what outlives a handler back to what it was before anything was asked.
+    """
 
     def ask(batch: Batch, stages: bool) -> Asked:
+        if as_new:
+            bench.outliving.restore()
         return loaded_anew(bench, batch, lambda engine: engine.run(batch, stages=stages), stages)
 
     return Way(name, ask, "with Engine(loaded, profile) as fresh:\n    ANSWERS = fresh.run(rows).to_table()")
@@ -131,7 +139,7 @@ def after(bench: Bench, before: Sequence[Batch], name: str = "") -> Pair:
         sizes = ", ".join(str(batch.num_rows) for batch in before)
         name = f"after a batch of {sizes}" if len(before) == 1 else f"after batches of {sizes}"
     other = Way(name, ask, code, history=tuple(before))
-    return Pair(fresh(bench, "first of a fresh handler"), other, {"before": name})
+    return Pair(fresh(bench, "first of a fresh handler", as_new=True), other, {"before": name})
 
 
 def loaded_anew(bench: Bench, batch: Batch, ask: Callable[[Engine], Result], stages: bool) -> Asked:

@@ -30,8 +30,70 @@ class _Unknown:
 _UNKNOWN: Final = _Unknown()
 
 
+class Outliving:
+    """What outlives the handlers of a class: names of its classes and modules, default arguments, caches.
+
+    Args:
+        cls: a handler's class; what its surroundings hold now is remembered.
+    """
+
+    def __init__(self, cls: type[Handler]) -> None:
+        self._cls = cls
+        self._owners = _owners(cls)
+        self._before = {
+            (owner, name): kept
+            for owner, names in self._owners.items()
+            for name, value in list(names.items())
+            if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
+        }
+        self._defaults = [
+            (function, copy.deepcopy(function.__defaults__))
+            for function in _functions(cls)
+            if any(isinstance(item, _CONTAINERS) for item in function.__defaults__ or ())
+        ]
+
+    def changed(self) -> list[str]:
+        """What is not as it was, by name, such as "Scorer.seen"."""
+        found = [
+            f"{owner}.{name}"
+            for (owner, name), value in self._before.items()
+            if not _same(self._owners[owner].get(name, _UNKNOWN), value)
+        ]
+        return found + [
+            f"a default argument of {function.__qualname__}"
+            for function, defaults in self._defaults
+            if not _same(function.__defaults__, defaults)
+        ]
+
+    def restore(self) -> None:
+        """Bring back what was remembered, and empty caches."""
+        for (owner, name), value in self._before.items():
+            if not _same(self._owners[owner].get(name, _UNKNOWN), value):
+                self._put(owner, name, value)
+        for function, defaults in self._defaults:
+            if not _same(function.__defaults__, defaults):
+                function.__defaults__ = copy.deepcopy(defaults)
+        for names in self._owners.values():
+            for value in list(names.values()):
+                if callable(value) and hasattr(value, "cache_clear"):
+                    cast("Any", value).cache_clear()
+
+    def _put(self, owner: str, name: str, value: Any) -> None:
+        """Containers are filled again in place, since others may hold them; other values are set anew."""
+        names = self._owners[owner]
+        now, fresh = names.get(name), _copied(value)
+        if isinstance(now, _CONTAINERS) and type(now) is type(fresh):
+            _refill(now, fresh)
+        elif isinstance(names, dict):
+            names[name] = fresh
+        else:
+            for cls in self._cls.__mro__:
+                if vars(cls) is names or cls.__qualname__ == owner:
+                    setattr(cls, name, fresh)
+
+
 class Memory:
-    """What a handler holds: its own attributes, its classes', its modules', defaults, caches and weights.
+    """What a handler holds: its own attributes and weights, and what outlives it.
 
     Args:
         handler: a handler that was just initialized; what it holds now is remembered.
@@ -39,36 +101,22 @@ class Memory:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._owners: dict[str, Mapping[str, Any]] = {"self": vars(handler), **_owners(type(handler))}
+        self._outliving = Outliving(type(handler))
+        self._names = set(vars(handler))
         self._before = {
-            (owner, name): kept
-            for owner, names in self._owners.items()
-            for name, value in list(names.items())
+            name: kept
+            for name, value in list(vars(handler).items())
             if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
         }
-        self._names = set(vars(handler))
-        self._functions = list(_functions(type(handler)))
-        self._defaults = [
-            (function, copy.deepcopy(function.__defaults__))
-            for function in self._functions
-            if any(isinstance(item, _CONTAINERS) for item in function.__defaults__ or ())
-        ]
         torch = cast("Any", sys.modules.get("torch"))
         self._state = [] if torch is None else _small_state(modules_of(handler, torch))
 
     def changed(self) -> list[str]:
         """What is not as it was, by name, such as "self.seen"."""
-        found = [
-            f"{owner}.{name}"
-            for (owner, name), value in self._before.items()
-            if not _same(self._owners[owner].get(name, _UNKNOWN), value)
-        ]
-        found += [f"self.{name}" for name in self._new()]
-        found += [
-            f"a default argument of {function.__qualname__}"
-            for function, defaults in self._defaults
-            if not _same(function.__defaults__, defaults)
-        ]
+        own = vars(self._handler)
+        names = [name for name, value in self._before.items() if not _same(own.get(name, _UNKNOWN), value)]
+        found = [f"self.{name}" for name in (*names, *self._new())]
+        found += self._outliving.changed()
         for module, values in self._state:
             now = {**dict(module.named_buffers()), **module.state_dict()}
             found += [f"{name} of the model" for name, value in values.items() if not _same(now[name], value)]
@@ -85,19 +133,11 @@ class Memory:
 
     def restore(self) -> None:
         """Bring back what was remembered."""
+        own = vars(self._handler)
         for name in self._new():
-            del vars(self._handler)[name]
-        for (owner, name), value in self._before.items():
-            if owner == "self":
-                vars(self._handler)[name] = _copied(value)
-            elif not _same(self._owners[owner].get(name), value):
-                self._put(owner, name, value)
-        for function, defaults in self._defaults:
-            function.__defaults__ = copy.deepcopy(defaults)
-        for names in self._owners.values():
-            for value in list(names.values()):
-                if callable(value) and hasattr(value, "cache_clear"):
-                    cast("Any", value).cache_clear()
+            del own[name]
+        own.update({name: _copied(value) for name, value in self._before.items()})
+        self._outliving.restore()
         for module, values in self._state:
             now = {**dict(module.named_buffers()), **module.state_dict()}
             for name, value in values.items():
@@ -106,19 +146,6 @@ class Memory:
     def _new(self) -> list[str]:
         own = vars(self._handler)
         return [name for name in own if name not in self._names and _is_plain(own[name])]
-
-    def _put(self, owner: str, name: str, value: Any) -> None:
-        """Containers are filled again in place, since others may hold them; other values are set anew."""
-        names = self._owners[owner]
-        now, fresh = names.get(name), _copied(value)
-        if isinstance(now, _CONTAINERS) and type(now) is type(fresh):
-            _refill(now, fresh)
-        elif isinstance(names, dict):
-            names[name] = fresh
-        else:
-            for cls in type(self._handler).__mro__:
-                if vars(cls) is names or cls.__qualname__ == owner:
-                    setattr(cls, name, fresh)
 
 
 def emptied_containers(cls: type[Handler]) -> Iterator[tuple[str, contextlib.AbstractContextManager[None]]]:
@@ -229,7 +256,7 @@ def _functions(cls: type[Handler]) -> Iterator[types.FunctionType]:
 
 
 def _small_state(modules: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
-    """Modules with a copy of their parameters and buffers; of buffers only, or of nothing, if those are large.
+    """Modules with copies of their parameters and buffers; of buffers only, or of nothing, if they are large.
 
     Buffers, as running means are, change while a stage runs; parameters seldom do.
     """

@@ -203,7 +203,7 @@ def generators_kept() -> Generator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002 - as above
-        if state is not None:
+        if torch is not None:
             torch.set_rng_state(state)
 
 
