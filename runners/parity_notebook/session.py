@@ -23,13 +23,13 @@ from parity.handler import Handler, LoadedHandler
 from parity.pipeline import Pipeline
 from parity.profile import Profile
 from parity.registry import load_handler
+from parity.reloading import forget_modules, redefined
 from parity.result import ERROR_COLUMN, Result, rows_error
 from parity.schema import Schema
 from parity_notebook import markup
 from parity_notebook.client import ServerAddress, score_on_server
 from parity_notebook.forms import first_rows, is_one_row
 from parity_notebook.progress import progress_bar
-from parity_notebook.reloading import forget_modules, redefined
 from parity_notebook.server_comparison import ServerComparison
 from parity_notebook.trace import Trace
 

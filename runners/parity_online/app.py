@@ -7,32 +7,43 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from parity.errors import did_you_mean
 from parity_online import logs, metrics, openapi
+from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
+from parity_online.repository import Repository
 from parity_online.served import ServedModel
 
 logger = logging.getLogger(__name__)
 
 SERVER_NAME = "parity"
-EXTENSIONS = ("model_configuration", "parameters")
+EXTENSIONS = ("model_configuration", "model_repository", "parameters")
+
+_MANAGEMENT_BODY_BYTES = 65536
 
 
-def build_app(models: Sequence[ServedModel], families: metrics.Metrics) -> FastAPI:
-    """The app for these models; its routes are documented on /docs."""
+def build_app(models: Models, families: metrics.Metrics, repository: Repository | None = None) -> FastAPI:
+    """The app for these models; its routes are documented on /docs.
+
+    Args:
+        models: what is served.
+        families: what /metrics shows.
+        repository: loads and unloads models over HTTP; None where that is off.
+    """
     version = importlib.metadata.version("parity")
     app = FastAPI(title="parity", version=version, summary="One handler, many runners, proven equal")
     _add_health(app, models)
     _add_metadata(app, models, version)
+    _add_repository(app, repository)
     _add_wrong_turns(app, models)
+    models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
 
     @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
@@ -59,14 +70,14 @@ def build_app(models: Sequence[ServedModel], families: metrics.Metrics) -> FastA
     return app
 
 
-def _add_health(app: FastAPI, models: Sequence[ServedModel]) -> None:
+def _add_health(app: FastAPI, models: Models) -> None:
     @app.get("/v2/health/live", tags=["health"], summary="Whether the process serves at all")
     def live() -> Response:
         return _json({"live": True})
 
     @app.get("/v2/health/ready", tags=["health"], summary="Whether every model takes requests")
     def ready() -> Response:
-        waiting = {model.name: model.reason for model in models if model.state != "ready"}
+        waiting = models.waiting()
         if not waiting:
             return _json({"ready": True})
         reasons = "; ".join(f"model {name!r}: {reason}" for name, reason in waiting.items())
@@ -74,36 +85,36 @@ def _add_health(app: FastAPI, models: Sequence[ServedModel]) -> None:
 
     @app.get("/ping", tags=["health"], summary="TorchServe's health check")
     def ping() -> Response:
-        is_ready = all(model.state == "ready" for model in models)
+        is_ready = not models.waiting()
         return _json({"status": "Healthy" if is_ready else "Unhealthy"}, 200 if is_ready else 503)
 
     @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
     @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"], include_in_schema=False)
     def model_ready(name: str, version: str | None = None) -> Response:
-        model = _find(models, name, version)
+        model = models.find(name, version)
         if model.state == "ready":
             return _json({"name": model.name, "ready": True})
         message = f"model {model.name!r} is not ready: {model.reason}"
         return _json({"name": model.name, "ready": False, "error": message}, 503)
 
 
-def _add_metadata(app: FastAPI, models: Sequence[ServedModel], version: str) -> None:
+def _add_metadata(app: FastAPI, models: Models, version: str) -> None:
     @app.get("/v2", tags=["metadata"], summary="The server's name, version and extensions")
     def server() -> Response:
         return _json({"name": SERVER_NAME, "version": version, "extensions": EXTENSIONS})
 
     @app.get("/v2/models", tags=["metadata"], summary="The models' names")
     def names() -> Response:
-        return _json({"models": list(dict.fromkeys(model.name for model in models))})
+        return _json({"models": models.names})
 
     @app.get("/v2/models/{name}", tags=["metadata"], summary="A model's tensors")
     @app.get("/v2/models/{name}/versions/{version}", tags=["metadata"], include_in_schema=False)
     def metadata(name: str, version: str | None = None) -> Response:
-        model = _find(models, name, version)
+        model = models.find(name, version)
         return _json(
             {
                 "name": model.name,
-                "versions": [other.version for other in models if other.name == model.name],
+                "versions": [other.version for other in models.versions(name).models],
                 "platform": "parity_python",
                 "inputs": model.input_tensors,
                 "outputs": model.output_tensors,
@@ -115,10 +126,70 @@ def _add_metadata(app: FastAPI, models: Sequence[ServedModel], version: str) -> 
     )
     @app.get("/v2/models/{name}/versions/{version}/config", tags=["metadata"], include_in_schema=False)
     def config(name: str, version: str | None = None) -> Response:
-        return _json(model_config(_find(models, name, version)))
+        return _json(model_config(models.find(name, version)))
 
 
-def _add_wrong_turns(app: FastAPI, models: Sequence[ServedModel]) -> None:
+def _add_repository(app: FastAPI, repository: Repository | None) -> None:
+    """Triton's model repository extension."""
+
+    def managed() -> Repository:
+        if repository is None:
+            raise ProblemError(
+                403,
+                "management_off",
+                "loading and unloading over HTTP is off; start the server with --management",
+            )
+        return repository
+
+    @app.post(
+        "/v2/repository/index", tags=["repository"], summary="Every version that is known, with its state"
+    )
+    async def index(request: Request) -> Response:
+        asked = await _object(request)
+        entries = managed().index()
+        if asked.get("ready"):
+            entries = [entry for entry in entries if entry["state"] == "READY"]
+        return Response(orjson.dumps(entries), media_type="application/json")
+
+    @app.post("/v2/repository/models/{name}/load", tags=["repository"], summary="Take over what is there now")
+    async def load(name: str, request: Request) -> Response:
+        if (await _object(request)).get("parameters"):
+            raise ProblemError(
+                400, "malformed", "parameters of a load are not supported; change the files in the repository"
+            )
+        await managed().load(name)
+        return _json({})
+
+    @app.post("/v2/repository/models/{name}/unload", tags=["repository"], summary="Serve a model no more")
+    async def unload(name: str, request: Request) -> Response:
+        await _object(request)
+        await managed().unload(name)
+        return _json({})
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    """The body as a JSON object; an empty one stands for none.
+
+    Raises:
+        ProblemError: (400) it is something else; (413) it is far larger than such a request needs.
+    """
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MANAGEMENT_BODY_BYTES:
+            raise ProblemError(413, "too_large", f"the body is larger than {_MANAGEMENT_BODY_BYTES} bytes")
+    if not body.strip():
+        return {}
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise ProblemError(400, "malformed", f"the body is not JSON: {exc}") from exc
+    if not isinstance(value, dict):
+        raise ProblemError(400, "malformed", "the body is not a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _add_wrong_turns(app: FastAPI, models: Models) -> None:
     """The inference routes for names and versions that no model has; known ones never come here."""
 
     @app.post("/predictions/{name}", include_in_schema=False)
@@ -126,7 +197,7 @@ def _add_wrong_turns(app: FastAPI, models: Sequence[ServedModel]) -> None:
     @app.post("/v2/models/{name}/infer", include_in_schema=False)
     @app.post("/v2/models/{name}/versions/{version}/infer", include_in_schema=False)
     def unknown(name: str, version: str | None = None) -> Response:
-        model = _find(models, name, version)
+        model = models.find(name, version)
         raise ProblemError(
             404, "not_found", f"model {model.name!r} is served under its exact name only; see GET /v2/models"
         )
@@ -171,18 +242,6 @@ def _triton_tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
 
 def _instance_kind(device: str) -> str:
     return "KIND_CPU" if device == "cpu" else "KIND_GPU"
-
-
-def _find(models: Sequence[ServedModel], name: str, version: str | None) -> ServedModel:
-    of_name = [model for model in models if model.name == name]
-    if not of_name:
-        hint = did_you_mean(name, {model.name for model in models})
-        raise ProblemError(404, "not_found", f"no model {name!r} is served here; {hint}")
-    for model in of_name:
-        if version is None or model.version == version:
-            return model
-    hint = did_you_mean(str(version), {model.version for model in of_name})
-    raise ProblemError(404, "not_found", f"model {name!r} has no version {version!r}; {hint}")
 
 
 def _problem(request: Request, error: Exception) -> ProblemError:

@@ -11,6 +11,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from parity.durable import write_text
+from parity.errors import ConfigError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
 from parity.registry import load_handler
 from parity_online import logs
 from parity_online.capturing import hash_key, require_capture_fields
@@ -21,9 +24,26 @@ _BYTES_IN_MB = 1024 * 1024
 
 def serve(
     handlers: Annotated[
-        list[str],
-        typer.Argument(metavar="HANDLER", help="Handlers: a folder, file.py:Class or module:Class."),
-    ],
+        list[str] | None,
+        typer.Argument(metavar="HANDLER...", help="Handlers: a folder, file.py:Class or module:Class."),
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="A model repository: NAME/VERSION/ of handler folders.")
+    ] = None,
+    poll_s: Annotated[
+        float | None,
+        typer.Option("--poll", metavar="SECONDS", help="Take over what comes, changes or goes, this often."),
+    ] = None,
+    canary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME@VERSION=SHARE",
+            help="A version takes a share, such as 10%, of the requests that ask for none; repeatable.",
+        ),
+    ] = None,
+    management: Annotated[
+        bool, typer.Option("--management", help="Let models be loaded and unloaded over HTTP.")
+    ] = False,
     host: Annotated[
         str, typer.Option(help="Address to bind; 0.0.0.0 opens it to the network.")
     ] = "127.0.0.1",
@@ -96,6 +116,9 @@ def serve(
     "ready"} once every model is warm and has reproduced its goldens. The log goes to standard error.
     """
     # Imported late: the web framework is not needed to print the help.
+    from parity_online.models import Canary
+    from parity_online.repository import load_version, scan
+    from parity_online.server import Offer
     from parity_online.server import serve as serve_until_signal
 
     logs.set_up(log_level)
@@ -113,6 +136,8 @@ def serve(
         drain_s=drain_s,
         body_limit_bytes=round(body_limit_mb * _BYTES_IN_MB),
         http=cast("HttpChoice", http),
+        poll_s=poll_s,
+        management=management,
         show_failures=show_failures,
     )
     captured = {
@@ -125,13 +150,21 @@ def serve(
         "rotate_s": capture_rotate_s,
     }
     key = hash_key(capture_hash_key_file)
-    found = [load_handler(ref, app_dir=app_dir) for ref in handlers]
+    canaries = [Canary.parse(text) for text in canary or ()]
+    found = [load_handler(ref, app_dir=app_dir) for ref in handlers or ()]
+    if models is not None:
+        found += [load_version(path, *key) for key, path in scan(models).items()]
+    if not found and not (models is not None and (poll_s is not None or management)):
+        raise ConfigError(
+            "nothing to serve: name a handler, as in `parity serve handlers/digits`, or with --models a "
+            "repository that has one (NAME/VERSION/handler.py)"
+        )
     require_capture_fields(found, capture_drop, capture_hash)
-    chosen: list[Any] = []
-    for loaded in found:
-        with_overrides = loaded.profile(profile).with_settings(set_ or [])
+
+    def configure(loaded: LoadedHandler) -> tuple[Profile, ModelSettings]:
         online = ModelSettings.of(loaded.manifest.online, options, capture=captured, capture_key=key)
-        chosen.append((loaded, with_overrides, online))
+        return loaded.profile(profile).with_settings(set_ or []), online
+
     url = ""
 
     def announce(event: Mapping[str, Any]) -> None:
@@ -142,4 +175,4 @@ def serve(
         if event["event"] == "ready" and ready_file is not None:
             write_text(ready_file, url + "\n")
 
-    serve_until_signal(chosen, settings, announce)
+    serve_until_signal(Offer(found, configure, models, canaries), settings, announce)

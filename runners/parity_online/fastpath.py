@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from parity.capture import Origin
 from parity_online import logs, predictions, v2
+from parity_online.models import VERSION_HEADER, Models, Versions
 from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
@@ -52,13 +54,71 @@ Protocol = Callable[[Call, bytes], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Where an inference request goes, and the wire form that it comes in."""
+class Form:
+    """A protocol and where it is spoken.
 
-    model: ServedModel
+    Attributes:
+        name: the protocol's name in metrics and logs.
+        protocol: answers a body.
+        wire: the wire form, as a capture names it.
+        path: where the default version answers; `{name}` stands for the model's name.
+        version_path: where a version answers; `{version}` stands for it.
+    """
+
     name: str
     protocol: Protocol
     wire: str
+    path: str
+    version_path: str
+
+
+FORMS = (
+    Form("predictions", predictions.answer, "rows", "/predictions/{name}", "/predictions/{name}/{version}"),
+    Form("v2", v2.answer, "oip", "/v2/models/{name}/infer", "/v2/models/{name}/versions/{version}/infer"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an inference request goes: a form, and a name's versions or one of them."""
+
+    form: Form
+    versions: Versions
+    version: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The protocol's name."""
+        return self.form.name
+
+    @property
+    def wire(self) -> str:
+        """The wire form's name."""
+        return self.form.wire
+
+    @property
+    def nominal(self) -> ServedModel:
+        """The model whose settings hold, and whose metrics count, before one has been picked."""
+        return self.versions.default if self.version is None else self.versions.version(self.version)
+
+    def pick(self, request: Request) -> ServedModel:
+        """The model that answers a request.
+
+        Raises:
+            ProblemError: (404) the version that a header asks for is not there; (400) the path asks for
+            another.
+        """
+        version = self.version
+        if request.version is not None:
+            if version is not None and version != request.version:
+                raise ProblemError(
+                    400,
+                    "header",
+                    f"the path asks for version {version!r}, the header {VERSION_HEADER} for "
+                    f"{request.version!r}; leave one out",
+                )
+            version = request.version
+        return self.versions.pick(version, request.id)
 
 
 class FastPath:
@@ -66,24 +126,36 @@ class FastPath:
 
     Args:
         app: serves whatever is not an inference request to a known model.
-        models: the models; of several versions of a name the first answers when none is named.
+        models: the models.
         settings: body limit and the like.
     """
 
-    def __init__(self, app: App, models: Iterable[ServedModel], settings: ServerSettings) -> None:
+    def __init__(self, app: App, models: Models, settings: ServerSettings) -> None:
         self._app = app
+        self._models = models
         self._settings = settings
         self._routes: dict[str, Route] = {}
+        self._raw_routes: dict[bytes, Route] = {}
         self.is_draining = False
         self.body_limit_bytes = settings.body_limit_bytes
-        for model in models:
-            rows = Route(model, "predictions", predictions.answer, "rows")
-            tensors = Route(model, "v2", v2.answer, "oip")
-            self._routes.setdefault(f"/predictions/{model.name}", rows)
-            self._routes[f"/predictions/{model.name}/{model.version}"] = rows
-            self._routes.setdefault(f"/v2/models/{model.name}/infer", tensors)
-            self._routes[f"/v2/models/{model.name}/versions/{model.version}/infer"] = tensors
-        self._raw_routes = {path.encode(): route for path, route in self._routes.items()}
+        models.subscribe(self._make_routes)
+
+    def _make_routes(self) -> None:
+        routes: dict[str, Route] = {}
+        raw: dict[bytes, Route] = {}
+
+        def add(path: str, route: Route, **parts: str) -> None:
+            routes[path.format(**parts)] = route
+            raw[path.format(**{key: quote(part, safe="") for key, part in parts.items()}).encode()] = route
+
+        for name in self._models.names:
+            versions = self._models.versions(name)
+            for form in FORMS:
+                add(form.path, Route(form, versions), name=name)
+                for model in versions.models:
+                    route = Route(form, versions, model.version)
+                    add(form.version_path, route, name=name, version=model.version)
+        self._routes, self._raw_routes = routes, raw
 
     def route(self, url: bytes) -> Route | None:
         """The route of a raw URL that is exactly an inference path."""
@@ -107,20 +179,29 @@ class FastPath:
             body: all of it.
             started: when it began, on `time.perf_counter`.
         """
-        model = route.model
+        model = route.nominal
         try:
-            deadline = time.monotonic() + self._timeout_s(route, request)
+            model = route.pick(request)
+            model.in_flight += 1
+        except ProblemError as exc:
+            return self._refuse(route, model, request, exc, time.perf_counter() - started)
+        try:
+            deadline = time.monotonic() + self._timeout_s(model, request)
             origin = _origin(route, request, started) if model.captures else None
             call = Call(model, request, deadline, self._settings.show_failures, origin)
-            answer = await route.protocol(call, body)
+            answer = await route.form.protocol(call, body)
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():
                 raise
             model.metrics.failed(route.name, time.perf_counter() - started, CLIENT_LEFT, "client_left")
             return None
         except Exception as exc:  # noqa: BLE001 - every request gets an answer
-            return self._refuse(route, request, exc, time.perf_counter() - started)
+            return self._refuse(route, model, request, exc, time.perf_counter() - started)
+        finally:
+            model.in_flight -= 1
         model.metrics.answered(route.name, time.perf_counter() - started)
+        if len(route.versions.models) > 1:
+            answer.headers.append((b"x-model-version", model.version.encode("latin-1", "replace")))
         if self.is_draining:
             answer.headers.append((b"connection", b"close"))
         return answer
@@ -130,32 +211,34 @@ class FastPath:
         request = Request.of(receive)
         try:
             read_headers(request, scope["headers"])
-            timeout_s = self._timeout_s(route, request)
+            timeout_s = self._timeout_s(route.nominal, request)
             body = await read_body(request, receive, self.body_limit_bytes, timeout_s)
         except ProblemError as exc:
             if not request.is_read:
                 await discard_body(receive, _DISCARD_FACTOR * self.body_limit_bytes)
-            answer = self._refuse(route, request, exc, time.perf_counter() - started)
+            answer = self._refuse(route, route.nominal, request, exc, time.perf_counter() - started)
         else:
             answer = await self.respond(route, request, body, started)
         if answer is not None:
             await send_answer(answer, receive, send)
 
-    def _timeout_s(self, route: Route, request: Request) -> float:
-        most = route.model.settings.timeout_s
+    def _timeout_s(self, model: ServedModel, request: Request) -> float:
+        most = model.settings.timeout_s
         return most if request.timeout_s is None else min(most, request.timeout_s)
 
-    def _refuse(self, route: Route, request: Request, error: Exception, seconds: float) -> Answer:
+    def _refuse(
+        self, route: Route, model: ServedModel, request: Request, error: Exception, seconds: float
+    ) -> Answer:
         problem = as_problem(error)
         request_id = request.id if request.id is not None else new_id()
-        route.model.metrics.failed(route.name, seconds, problem.status, problem.kind)
+        model.metrics.failed(route.name, seconds, problem.status, problem.kind)
         unforeseen = problem.kind == "internal"
         level = {500: logging.ERROR, 504: logging.WARNING}.get(problem.status, logging.DEBUG)
         logger.log(
             level,
             "event=request_failed id=%s model=%s protocol=%s status=%d kind=%s seconds=%.4f error=%s",
             logs.text(request_id),
-            logs.text(route.model.name),
+            logs.text(model.name),
             route.name,
             problem.status,
             problem.kind,

@@ -76,9 +76,9 @@ class Metrics:
         self.queue_rows = Gauge("parity_queue_rows", "Rows waiting", _LABELS, registry=self.registry)
         self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
 
-    def model(self, name: str, version: str, queued_rows: Callable[[], float]) -> ModelMetrics:
-        """The series of one model."""
-        return ModelMetrics(self, name, version, queued_rows)
+    def model(self, name: str, version: str) -> ModelMetrics:
+        """The series of one model; `ModelMetrics.show` adds its gauges."""
+        return ModelMetrics(self, name, version)
 
     def text(self) -> bytes:
         """Everything, in the Prometheus text format."""
@@ -115,7 +115,7 @@ class CaptureMetrics:
 class ModelMetrics:
     """The series of one model, bound to its labels; also the observer of its driver."""
 
-    def __init__(self, metrics: Metrics, name: str, version: str, queued_rows: Callable[[], float]) -> None:
+    def __init__(self, metrics: Metrics, name: str, version: str) -> None:
         labels = (name, version)
         self._labels = labels
         self._metrics = metrics
@@ -138,7 +138,16 @@ class ModelMetrics:
         self.gate_divergences = metrics.gate_divergences.labels(*labels)
         self.ready = metrics.ready.labels(*labels)
         self.capture = CaptureMetrics(metrics, labels)
-        metrics.queue_rows.labels(*labels).set_function(queued_rows)
+
+    def show(self, queued_rows: Callable[[], float]) -> None:
+        """Tell how many rows wait."""
+        self.ready = self._metrics.ready.labels(*self._labels)
+        self._metrics.queue_rows.labels(*self._labels).set_function(queued_rows)
+
+    def forget(self) -> None:
+        """Drop the gauges of a model that is gone; what was counted stays."""
+        self._metrics.ready.remove(*self._labels)
+        self._metrics.queue_rows.remove(*self._labels)
 
     def dispatched(self, waits_s: Sequence[float], rows: int) -> None:
         """See `parity_online.driver.Observer`."""

@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from parity.codec.json_schema import input_schema, output_schema
+from parity_online.models import VERSION_HEADER, Models
 from parity_online.problems import __doc__ as _ERRORS_DOC
 from parity_online.request import ID_HEADER, TIMEOUT_HEADER
 from parity_online.served import ServedModel
@@ -43,14 +44,15 @@ _STATUSES = {
 }
 
 
-def document(app: FastAPI, models: Sequence[ServedModel]) -> dict[str, Any]:
-    """The document, made once."""
+def document(app: FastAPI, models: Models) -> dict[str, Any]:
+    """The document, made once for the models that are there; of a name's versions the default is shown."""
     if app.openapi_schema is None:
         found = FastAPI.openapi(app)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
         schemas["Error"], schemas["RowError"] = _ERROR, _ROW_ERROR
         found["info"]["description"] = f"Errors:\n\n```text\n{inspect.cleandoc(_ERRORS_DOC or '')}\n```"
-        for model in models:
+        for name in models.names:
+            model = models.find(name)
             found["paths"][f"/predictions/{model.name}"] = {"post": _predictions(model)}
             found["paths"][f"/v2/models/{model.name}/infer"] = {"post": _infer(model)}
         app.openapi_schema = found
@@ -128,6 +130,7 @@ def _operation(
                 TIMEOUT_HEADER, "seconds this request may take", {"type": "number", "exclusiveMinimum": 0}
             ),
             _header(ID_HEADER, "echoed in the answer and in the log", {"type": "string"}),
+            _header(VERSION_HEADER, "the version that shall answer", {"type": "string"}),
         ],
         "requestBody": {"required": True, "content": {content: {"schema": body}}},
         "responses": {

@@ -98,7 +98,7 @@ class FastProtocol(HttpToolsProtocol):
         super().data_received(data)
         exchange = self.cycle
         if type(exchange) is _Exchange and exchange.more_body and self._body_timer is None:
-            timeout_s = exchange.route.model.settings.timeout_s
+            timeout_s = exchange.route.nominal.settings.timeout_s
             if exchange.request.timeout_s is not None:
                 timeout_s = min(timeout_s, exchange.request.timeout_s)
             self._body_timer = self.loop.call_later(timeout_s, self._refuse_slow_body, exchange, timeout_s)
@@ -143,7 +143,9 @@ class FastProtocol(HttpToolsProtocol):
         self._body_timer = None
         if self.cycle is exchange and exchange.more_body and not self.transport.is_closing():
             problem = slow_body(timeout_s, len(exchange.body))
-            exchange.route.model.metrics.failed(exchange.route.name, timeout_s, problem.status, problem.kind)
+            exchange.route.nominal.metrics.failed(
+                exchange.route.name, timeout_s, problem.status, problem.kind
+            )
             request_id = exchange.request.id or new_id()
             write_answer(exchange, render(problem, request_id, close=True))
             self.transport.close()

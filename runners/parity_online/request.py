@@ -30,6 +30,7 @@ class Request:
 
     Attributes:
         id: the client's `X-Request-Id`, None when it sent none.
+        version: the client's `X-Model-Version`, None when it sent none.
         timeout_s: the client's `X-Request-Timeout` in seconds, None when it sent none.
         length: the declared body length, None for a chunked body.
         is_gone: tells whether the client has left; None where the server has no way to know.
@@ -41,6 +42,7 @@ class Request:
     timeout_s: float | None = None
     length: int | None = None
     is_read: bool = False
+    version: str | None = None
 
     @classmethod
     def of(cls, receive: Receive) -> Request:
@@ -65,6 +67,8 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
             request.id = text if text.isascii() and text.isprintable() else None
         elif name == b"x-request-timeout":
             request.timeout_s = _seconds(value)
+        elif name == b"x-model-version":
+            request.version = value.decode("latin-1")
         elif name == b"expect":
             request.is_read = True  # the client sends nothing before it is asked to
         elif name == b"content-encoding" and value != b"identity":

@@ -43,6 +43,7 @@ from parity_online.slot import (
 logger = logging.getLogger(__name__)
 
 _SLOW_BATCHES_ALLOWED = 3
+_RETIRE_LOOK_S = 0.01
 
 TIMER_SLACK_S = 0.001
 """libuv's timers have milliseconds and fire up to one late."""
@@ -117,6 +118,10 @@ class ServedModel:
         profile: what it runs with.
         settings: how it is batched and gated.
         metrics: the server's metrics.
+
+    Attributes:
+        is_late: it came while the server ran; others of its name serve until it is ready.
+        in_flight: requests that have picked it and are not answered yet.
     """
 
     def __init__(
@@ -134,7 +139,10 @@ class ServedModel:
         self.state: State = "loading"
         self.reason = "it is being loaded"
         self.slot_kind: SlotKind = "thread"
-        self.metrics = metrics.model(loaded.name, loaded.version, self._queued_rows)
+        self.metrics = metrics.model(loaded.name, loaded.version)
+        self.is_late = False
+        self.in_flight = 0
+        self._is_shown = False
         self._driver: Driver[Work, Texts | Columns] | None = None
         self._slot: Slot | None = None
         self._thread: Slot | None = None
@@ -218,7 +226,30 @@ class ServedModel:
             return
         self.state = state
         self.reason = reason
-        self.metrics.ready.set(1 if state == "ready" else 0)
+        if self._is_shown:
+            self.metrics.ready.set(1 if state == "ready" else 0)
+
+    def show(self) -> None:
+        """Be the one that the gauges of this name and version tell of."""
+        self._is_shown = True
+        self.metrics.show(self._queued_rows)
+        self.metrics.ready.set(1 if self.state == "ready" else 0)
+
+    def hide(self) -> None:
+        """Be that one no more."""
+        self._is_shown = False
+
+    async def retire(self, timeout_s: float) -> int:
+        """Once no new requests come: finish those that have picked this model, and let go of the handler.
+
+        Returns:
+            The number of requests that were given up.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        while self.in_flight and loop.time() < until:  # noqa: ASYNC110 - the hot path counts, and no more
+            await asyncio.sleep(_RETIRE_LOOK_S)
+        return await self.drain(max(0.0, until - loop.time()))
 
     async def drain(self, timeout_s: float) -> int:
         """Finish what was accepted; the number of requests that were given up."""
@@ -226,6 +257,7 @@ class ServedModel:
         if self._driver is not None:
             given_up = await self._driver.drain(timeout_s)
         if self._thread is not None:
+            self._thread.run(lambda: self.engine.__exit__(None, None, None))
             self._thread.close()
         if self._capture is not None:
             await asyncio.to_thread(self._capture.close)

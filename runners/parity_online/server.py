@@ -16,6 +16,8 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -32,7 +34,9 @@ from parity_online.capturing import prepare_capture
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.metrics import Metrics
+from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
+from parity_online.repository import Repository, require_compatible
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 
@@ -48,27 +52,56 @@ _KEEP_ALIVE_S = 75
 _SLOW_READERS_S = 5
 
 
-def serve(
-    handlers: Sequence[tuple[LoadedHandler, Profile, ModelSettings]],
-    settings: ServerSettings,
-    announce: Announce,
-) -> None:
+@dataclass(frozen=True)
+class Offer:
+    """What is served.
+
+    Attributes:
+        handlers: the handlers that are there at start.
+        configure: the profile and settings of a handler.
+        folder: the model repository, None for none.
+        canaries: versions that take a share of the requests.
+    """
+
+    handlers: Sequence[LoadedHandler]
+    configure: Callable[[LoadedHandler], tuple[Profile, ModelSettings]]
+    folder: Path | None = None
+    canaries: Sequence[Canary] = ()
+
+
+def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
     """Serve the handlers until a signal comes; returns after a clean drain.
 
     Raises:
-        ConfigError: two handlers have one name and version, or need different numerics in one process, or
-            the folder of a capture cannot be made.
+        ConfigError: two handlers have one name and version, or need different numerics in one process, a
+            canary is not there, or the folder of a capture cannot be made.
         FingerprintError: a profile is exact, and its certificate does not hold here.
         RunnerError: the port cannot be bound, or a handler cannot be loaded.
     """
-    _require_compatible(handlers)
-    for _, _, chosen in handlers:
-        prepare_capture(chosen.capture)
     disable_created_metrics()
     families = Metrics()
-    models = [ServedModel(loaded, profile, chosen, families) for loaded, profile, chosen in handlers]
+    listed = {loaded.name for loaded in offer.handlers if not _is_in(loaded, offer.folder)}
+    models = Models(canaries=offer.canaries, newest_is_default=lambda name: name not in listed)
+
+    def make(loaded: LoadedHandler) -> ServedModel:
+        profile, chosen = offer.configure(loaded)
+        others = [model for model in models if (model.name, model.version) != (loaded.name, loaded.version)]
+        require_compatible(loaded, profile, others)
+        prepare_capture(chosen.capture)
+        return ServedModel(loaded, profile, chosen, families)
+
+    repository = Repository(models, make, offer.folder, drain_s=settings.drain_s)
+    for loaded in offer.handlers:
+        if models.get(loaded.name, loaded.version) is not None:
+            raise ConfigError(
+                f"two handlers are called {loaded.name!r} with version {loaded.version!r}; rename one in its "
+                "handler.toml"
+            )
+        repository.adopt(make(loaded))
+    require_canaries(offer.canaries, [(model.name, model.version) for model in models])
     listener = _bind(settings)
-    server = _Server(models, FastPath(build_app(models, families), models, settings), settings, announce)
+    app = FastPath(build_app(models, families, repository if settings.management else None), models, settings)
+    server = _Server(models, repository, app, settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
     if isinstance(server.failure, FingerprintError):
@@ -79,11 +112,22 @@ def serve(
         ) from server.failure
 
 
+def _is_in(loaded: LoadedHandler, folder: Path | None) -> bool:
+    return (
+        folder is not None and loaded.root is not None and folder.resolve() in loaded.root.resolve().parents
+    )
+
+
 class _Server(uvicorn.Server):
     """Uvicorn's server with our start, signals and drain."""
 
     def __init__(
-        self, models: Sequence[ServedModel], app: FastPath, settings: ServerSettings, announce: Announce
+        self,
+        models: Models,
+        repository: Repository,
+        app: FastPath,
+        settings: ServerSettings,
+        announce: Announce,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -103,6 +147,7 @@ class _Server(uvicorn.Server):
         self.failure: BaseException | None = None
         self.failed_name = ""
         self._models = models
+        self._repository = repository
         self._app = app
         self._settings = settings
         self._announce = announce
@@ -126,6 +171,7 @@ class _Server(uvicorn.Server):
         for listener in self.servers:
             listener.close()
         given_up = await asyncio.gather(*(model.drain(self._settings.drain_s) for model in self._models))
+        await self._repository.close()
         if any(given_up):
             logger.error("event=drain_gave_up requests=%d drain_s=%g", sum(given_up), self._settings.drain_s)
         await super().shutdown(sockets)
@@ -177,29 +223,14 @@ class _Server(uvicorn.Server):
         # What has been loaded stays for good: keep the collector from walking it again and again.
         gc.collect()
         gc.freeze()
-        waiting = [f"{model.name}: {model.reason}" for model in self._models if model.state != "ready"]
+        waiting = [f"{name}: {reason}" for name, reason in self._models.waiting().items()]
         if waiting:
             self._announce({"event": "not_ready", "reason": "; ".join(waiting)})
         else:
             logger.info("event=ready models=%s", ",".join(model.name for model in self._models))
             self._announce({"event": "ready"})
-
-
-def _require_compatible(handlers: Sequence[tuple[LoadedHandler, Profile, ModelSettings]]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for loaded, _, _ in handlers:
-        key = (loaded.name, loaded.version)
-        if key in seen:
-            raise ConfigError(
-                f"two handlers are called {key[0]!r} with version {key[1]!r}; rename one in its handler.toml"
-            )
-        seen.add(key)
-    numerics = {(profile.threads, profile.deterministic, profile.tf32) for _, profile, _ in handlers}
-    if len(numerics) > 1:
-        raise ConfigError(
-            "the handlers' profiles differ in threads, deterministic or tf32, which hold for a whole "
-            "process; serve them from two processes"
-        )
+        if self._settings.poll_s is not None:
+            await self._repository.poll(self._settings.poll_s)
 
 
 def _bind(settings: ServerSettings) -> socket.socket:

@@ -105,6 +105,9 @@ class ServerSettings:
         drain_s: how long accepted requests may take to finish after SIGTERM.
         body_limit_bytes: largest request body; more is answered 413.
         http: "fast" takes small inference requests before ASGI, "asgi" none.
+        poll_s: how often the model repository is looked at for versions that came, changed or went; None:
+            never.
+        management: whether models may be loaded and unloaded over HTTP.
         show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
             answer names only the stage and the id under which the log tells more.
 
@@ -117,6 +120,8 @@ class ServerSettings:
     drain_s: float = 30.0
     body_limit_bytes: int = 64 * 1024 * 1024
     http: HttpChoice = "fast"
+    poll_s: float | None = None
+    management: bool = False
     show_failures: bool = False
 
     def __post_init__(self) -> None:
@@ -125,6 +130,8 @@ class ServerSettings:
         if self.http not in get_args(HttpChoice):
             raise _wrong("http", self.http, f"one of {', '.join(get_args(HttpChoice))}")
         _require_seconds("drain_s", self.drain_s, least=0.0)
+        if self.poll_s is not None:
+            _require_seconds("poll_s", self.poll_s, least=0.01)
         if self.body_limit_bytes < 1:
             raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")
 

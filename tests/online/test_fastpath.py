@@ -11,6 +11,7 @@ from parity_online import served
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.metrics import Metrics
+from parity_online.models import Models
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from parity_online.slot import SlotChoice
@@ -59,7 +60,7 @@ def serve(*exchanges: Exchange, ready: bool = True, slot: SlotChoice = "loop") -
         model = ServedModel(load_handler(LINEAR), Profile(), settings, Metrics())
         if ready:
             await open_model(model)
-        app = FastPath(other, [model], ServerSettings(body_limit_bytes=200))
+        app = FastPath(other, Models([model]), ServerSettings(body_limit_bytes=200))
         for exchange in exchanges:
             await app(exchange.scope, exchange.receive, exchange.send)
         kinds.append(model.slot_kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
@@ -23,7 +24,8 @@ def forget_modules(loaded: LoadedHandler) -> None:
         module = sys.modules.pop(name, None)
         cached = getattr(getattr(module, "__spec__", None), "cached", None)
         if cached:
-            Path(cached).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a read-only folder has nothing stale to drop
+                Path(cached).unlink(missing_ok=True)
     importlib.invalidate_caches()
 
 
