@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from parity.errors import ConfigError
 from parity.registry import load_handler
 from parity_batch.job import Settings, score
 
@@ -39,7 +40,18 @@ def batch(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Threads that score, each with its own model (one a CPU core; 1 on a GPU)."),
+        typer.Option(help="Units scored at once, each with its own model (one a CPU core; 1 on a GPU)."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="What spreads the work: local, or an installed engine.")
+    ] = "local",
+    engine_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of an installed engine; repeatable."),
+    ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="FIELD=COLUMN", help="Read a field from another column; repeatable."),
     ] = None,
     preprocess_workers: Annotated[
         int | None, typer.Option(help="Threads that preprocess for each worker, its stages overlapped.")
@@ -67,9 +79,24 @@ def batch(
         preprocess_workers=preprocess_workers,
         max_errors=max_errors,
         restart=restart,
+        renames=_pairs("--map", map_),
+        engine=engine,
+        engine_options=_pairs("--engine-option", engine_option),
     )
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
     summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
     typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())
     if summary.rows and summary.failed_rows == summary.rows:
         typer.echo(f"warning: every row failed; {output}/_errors says why", err=True)
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts or []:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise ConfigError(f"{option} {text!r} is not of the form NAME=VALUE")
+        if key in found:
+            raise ConfigError(f"{option} names {key!r} twice")
+        found[key] = value
+    return found

@@ -10,6 +10,7 @@ _summary.json, _SUCCESS     written when every unit is done
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from typing import Any
 from parity.durable import is_temporary, locked, sync_folder, temporary, write_json
 from parity.errors import DatasetError, ResumeError
 from parity_batch.footers import footer_digest
-from parity_batch.identity import changes, read_manifest
+from parity_batch.identity import changes, job_of, read_manifest
 from parity_batch.plan import Plan
 
 MANIFEST, SUMMARY, SUCCESS, LOCK = "_manifest.json", "_summary.json", "_SUCCESS", ".parity.lock"
@@ -44,12 +45,14 @@ class UnitRecord:
     """A finished unit.
 
     Attributes:
+        job: digest of the job that it is a unit of.
         rows: its rows.
         row_errors: the rows that failed, by kind.
         part: its part.
         errors: its file in the errors dataset, when a row failed.
     """
 
+    job: str
     rows: int
     row_errors: dict[str, int]
     part: FileRecord
@@ -57,10 +60,11 @@ class UnitRecord:
 
 
 class OutputFolder:
-    """An output folder that this process has the lock of; made by `open_folder`."""
+    """An output folder that the job has the lock of; made by `open_folder`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, job: str) -> None:
         self.path = path
+        self.job = job
 
     def part(self, name: str) -> Path:
         """Where a unit's part goes."""
@@ -72,7 +76,7 @@ class OutputFolder:
 
     def record(self, name: str, record: UnitRecord) -> None:
         """Note a unit as finished; its files must be in place."""
-        write_json(self.path / UNITS / f"{name}.json", asdict(record))
+        write_json(self.path / UNITS / f"{name}.json", asdict(record), uuid.uuid4().hex[:12])
 
     def finished(self, name: str) -> UnitRecord | None:
         """The record of a finished unit whose files are as they were written; None when it is to be done."""
@@ -80,12 +84,13 @@ class OutputFolder:
             found = json.loads((self.path / UNITS / f"{name}.json").read_text(encoding="utf-8"))
             errors = found["errors"]
             record = UnitRecord(
+                job=found["job"],
                 rows=found["rows"],
                 row_errors=found["row_errors"],
                 part=FileRecord(**found["part"]),
                 errors=FileRecord(**errors) if errors is not None else None,
             )
-            if FileRecord.of(self.part(name)) != record.part:
+            if record.job != self.job or FileRecord.of(self.part(name)) != record.part:
                 return None
             if record.errors is not None and FileRecord.of(self.errors(name)) != record.errors:
                 return None
@@ -150,7 +155,7 @@ def open_folder(
         (path / UNITS).mkdir(exist_ok=True)
         if not (path / MANIFEST).exists():
             write_json(path / MANIFEST, manifest)
-        yield OutputFolder(path)
+        yield OutputFolder(path.absolute(), job_of(manifest))
 
 
 def _check_place(path: Path, plan: Plan) -> None:
@@ -158,7 +163,7 @@ def _check_place(path: Path, plan: Plan) -> None:
         raise DatasetError(f"output {path} is a file; name a folder")
     here = path.resolve()
     for source in plan.sources:
-        if source.path.resolve().is_relative_to(here):
+        if source.file.path.resolve().is_relative_to(here):
             raise DatasetError(
                 f"input {source.name} lies in the output folder {path}; write to a folder that holds no input"
             )

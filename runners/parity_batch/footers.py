@@ -26,36 +26,52 @@ class RowGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One input file as its footer and the file system tell.
+class SourceFile:
+    """One input file as the file system tells.
 
     Attributes:
         path: where it is.
         name: its path below the input root.
         size_bytes: its size.
         mtime_ns: when it was last changed.
-        footer_sha256: digest of its footer, which names every page's place and size.
-        num_rows: its rows.
-        row_groups: its row groups in order.
-        schema: its Arrow schema.
     """
 
     path: Path
     name: str
     size_bytes: int
     mtime_ns: int
-    footer_sha256: str
-    num_rows: int
-    row_groups: tuple[RowGroup, ...]
-    schema: pa.Schema
 
     def unchanged(self) -> bool:
-        """Whether the file still has the size and time it had when the footer was read."""
+        """Whether the file still has this size and time."""
         try:
             status = self.path.stat()
         except OSError:
             return False
         return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file as its footer tells.
+
+    Attributes:
+        file: the file.
+        footer_sha256: digest of its footer, which names every page's place and size.
+        num_rows: its rows.
+        row_groups: its row groups in order.
+        schema: its Arrow schema.
+    """
+
+    file: SourceFile
+    footer_sha256: str
+    num_rows: int
+    row_groups: tuple[RowGroup, ...]
+    schema: pa.Schema
+
+    @property
+    def name(self) -> str:
+        """The file's path below the input root."""
+        return self.file.name
 
 
 def read_source(file: InputFile, columns: Collection[str]) -> Source:
@@ -81,10 +97,7 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         text = " ".join(str(exc).split())
         raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
     return Source(
-        path=file.path,
-        name=file.name,
-        size_bytes=status.st_size,
-        mtime_ns=status.st_mtime_ns,
+        file=SourceFile(file.path, file.name, status.st_size, status.st_mtime_ns),
         footer_sha256=digest,
         num_rows=metadata.num_rows,
         row_groups=groups,

@@ -26,13 +26,14 @@ def manifest_of(plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows
         "handler": {"name": handler.name, "version": handler.version, "digests": dict(handler.digests)},
         "profile": {"name": profile.name, **_settings(profile)},
         "environment": environment(profile),
-        "columns": list(plan.columns),
+        "columns": list(plan.layout.columns),
+        "map": {field: column for field, column in plan.layout.fields.items() if field != column},
         "batch_rows": batch_rows,
         "inputs": [
             {
                 "path": source.name,
-                "size_bytes": source.size_bytes,
-                "mtime_ns": source.mtime_ns,
+                "size_bytes": source.file.size_bytes,
+                "mtime_ns": source.file.mtime_ns,
                 "footer_sha256": source.footer_sha256,
                 "rows": source.num_rows,
             }
@@ -64,13 +65,17 @@ def environment(profile: Profile) -> dict[str, str]:
 def file_metadata(manifest: Mapping[str, Any]) -> dict[str, str]:
     """The key-value metadata of every part: who made it, and a digest of all that decides its answers."""
     deciding = {key: manifest[key] for key in ("format", "handler", "profile", "environment", "batch_rows")}
-    text = json.dumps(deciding, sort_keys=True)
     return {
         "parity.handler": manifest["handler"]["name"],
         "parity.version": manifest["handler"]["version"],
         "parity.profile": json.dumps(manifest["profile"], sort_keys=True),
-        "parity.fingerprint": hashlib.sha256(text.encode()).hexdigest(),
+        "parity.fingerprint": _digest(deciding),
     }
+
+
+def job_of(manifest: Mapping[str, Any]) -> str:
+    """A digest of all that a job is."""
+    return _digest(manifest)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -96,9 +101,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         *_differences("environment", before["environment"], now["environment"]),
     ]
     found += [
-        f"{key}: was {before[key]}, is {now[key]}"
-        for key in ("columns", "batch_rows")
-        if before[key] != now[key]
+        f"{key}: was {before.get(key)}, is {now[key]}"
+        for key in ("columns", "map", "batch_rows")
+        if before.get(key) != now[key]
     ]
     inputs = _input_changes(before["inputs"], now["inputs"])
     found += inputs[:_SHOWN_CHANGES]
@@ -136,6 +141,10 @@ def _input_changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 def _settings(profile: Profile) -> dict[str, Any]:
     pairs = (setting.partition("=") for setting in profile.to_settings())
     return {key: json.loads(value) for key, _, value in pairs}
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _short(value: object) -> str:

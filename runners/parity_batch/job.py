@@ -1,39 +1,32 @@
-"""Run a batch job: plan, open the folder, skip what is done, score the rest on worker threads, complete.
-
-A worker is a thread with an engine of its own that runs the stages one after the other, since a handler's
-`inference` is called by one thread at a time; torch, numpy and Parquet release the GIL. A job of one unit has
-one worker, and overlaps the stages instead.
-"""
+"""Run a batch job: plan, open the folder, skip what is done, give the rest to a batch engine, complete."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import queue
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from parity.batch_engines import LOCAL, BatchEngine, find_batch_engine
 from parity.engine import Engine
-from parity.errors import ConfigError, did_you_mean, shown
+from parity.errors import ConfigError, DatasetError, did_you_mean, shown
 from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata, manifest_of
+from parity_batch.local import LocalEngine
 from parity_batch.plan import Plan, Unit, make_plan
 from parity_batch.progress import ProgressLine
 from parity_batch.summary import Summary, peak_rss_bytes
-from parity_batch.unit import JobStoppedError, Tally, UnitScorer
+from parity_batch.task import UnitTask
+from parity_batch.unit import Tally
 
 DEFAULT_BATCH_ROWS = 1024
 """Activations of a small network then stay in the L2 cache: 2.1 us a row, against 6.2 at 65,536 rows."""
-
-_POLL_S = 0.2
 
 Progress = Callable[[int, int], None]
 
@@ -45,12 +38,15 @@ class Settings:
     Attributes:
         profile: device, precision, buckets; the handler's default profile when None.
         batch_rows: rows in a micro-batch; by default 1024, or what fills the largest bucket.
-        workers: threads that score, each with an engine of its own; by default one for each CPU core, and one
-            for other devices.
-        preprocess_workers: threads that preprocess for each engine, with its stages overlapped; by default 1
-            for a single worker, and 0, no overlap, for several.
+        workers: units to score at once, each with a handler of its own; by default one for each CPU core,
+            and one for other devices. Another engine than "local" has defaults of its own.
+        preprocess_workers: threads that preprocess for each of them, with its stages overlapped; by default
+            0, no overlap, but 1 where there is a single worker.
         max_errors: the most rows that may fail before the job stops; None for any number.
         restart: remove what an earlier job left in the output folder.
+        renames: fields of the handler that are read from a column of another name, with that name.
+        engine: what spreads the units: "local", the name of an installed one, or one.
+        engine_options: settings for an installed engine.
     """
 
     profile: Profile | None = None
@@ -59,6 +55,9 @@ class Settings:
     preprocess_workers: int | None = None
     max_errors: int | None = None
     restart: bool = False
+    renames: Mapping[str, str] = field(default_factory=dict[str, str])
+    engine: str | BatchEngine = LOCAL
+    engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         for name, least in (("batch_rows", 1), ("workers", 1), ("preprocess_workers", 0), ("max_errors", 0)):
@@ -118,28 +117,41 @@ def score(
     settings = (settings if settings is not None else Settings()).with_defaults(loaded.manifest.batch)
     profile = Engine(loaded, settings.profile).profile  # where it is exact, with a certificate's buckets
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    plan = make_plan(paths, loaded, columns)
+    plan = make_plan(paths, loaded, columns, settings.renames)
     batch_rows = settings.batch_rows or default_batch_rows(profile)
     manifest = manifest_of(plan, loaded, profile, batch_rows)
+    tally = Tally(settings.max_errors)
+    show: list[Progress] = []
+
+    def watch() -> None:
+        show[0](tally.rows, tally.row_errors.total())
+
+    engine = _engine(settings, watch)
+    peak = 0
     with open_folder(Path(output), plan, manifest, restart=settings.restart) as folder:
-        tally = Tally(settings.max_errors)
         todo = _unfinished(plan, folder, tally)
         resumed_rows = tally.rows
         tally.check()
         scoring_s = 0.0
         if todo:
             folder.reopen()
-            workers, preprocess_workers = _threads(settings, profile, len(todo))
-            with contextlib.ExitStack() as stack:
-                engines = [stack.enter_context(Engine(loaded, profile)) for _ in range(workers)]
-                metadata = file_metadata(manifest)
-                scorers = [
-                    UnitScorer(engine, plan, folder, metadata, batch_rows, preprocess_workers, tally)
-                    for engine in engines
-                ]
+            task = UnitTask(
+                profile=profile,
+                layout=plan.layout,
+                folder=folder,
+                metadata=file_metadata(manifest),
+                batch_rows=batch_rows,
+                preprocess_workers=_preprocess_workers(settings, profile),
+                handler=loaded,
+                tally=tally,
+            )
+            with (
+                contextlib.closing(task),
+                _progress_line(plan.num_rows, resumed_rows, progress) as shown_line,
+            ):
+                show.append(shown_line)
                 began = time.perf_counter()
-                with _progress_line(plan.num_rows, resumed_rows, progress) as show:
-                    _run(scorers, todo, tally, show)
+                peak = _run(engine, todo, task, tally, settings, watch)
                 scoring_s = time.perf_counter() - began
         scored_rows = tally.rows - resumed_rows
         summary = Summary(
@@ -154,7 +166,9 @@ def score(
             seconds=round(time.perf_counter() - started, 3),
             rows_per_s=round(scored_rows / scoring_s, 1) if scoring_s else 0.0,
             step_seconds={step: round(spent, 3) for step, spent in tally.seconds.items()},
-            peak_rss_bytes=peak_rss_bytes(),
+            peak_rss_bytes=max(peak, peak_rss_bytes()),
+            engine=engine.name,
+            notes=list(plan.notes),
         )
         if todo or not folder.is_complete:
             folder.complete(summary.to_dict())
@@ -187,50 +201,57 @@ def _unfinished(plan: Plan, folder: OutputFolder, tally: Tally) -> list[Unit]:
     return todo
 
 
-def _threads(settings: Settings, profile: Profile, units: int) -> tuple[int, int]:
-    """Workers, and threads that preprocess for each."""
-    workers = settings.workers
-    if workers is None:
-        overlap = bool(settings.preprocess_workers)
-        workers = 1 if overlap or profile.device != "cpu" else len(os.sched_getaffinity(0))
-    workers = max(1, min(workers, units))
+def _preprocess_workers(settings: Settings, profile: Profile) -> int:
     if settings.preprocess_workers is not None:
-        return workers, settings.preprocess_workers
-    return workers, 1 if workers == 1 else 0
+        return settings.preprocess_workers
+    single = settings.workers == 1 or (settings.workers is None and profile.device != "cpu")
+    return 1 if single and settings.engine == LOCAL else 0
 
 
-def _run(scorers: Sequence[UnitScorer], units: Sequence[Unit], tally: Tally, show: Progress) -> None:
-    """Score the units on one thread for each scorer; the first error ends all of them and is raised."""
-    waiting: queue.SimpleQueue[Unit] = queue.SimpleQueue()
-    for unit in units:
-        waiting.put(unit)
+def _engine(settings: Settings, watch: Callable[[], None]) -> BatchEngine:
+    if not isinstance(settings.engine, str):
+        return settings.engine
+    if settings.engine == LOCAL:
+        if settings.engine_options:
+            key = next(iter(settings.engine_options))
+            raise ConfigError(
+                f"the engine {LOCAL!r} has no option {key!r}; it has none, --workers is for all engines"
+            )
+        return cast("BatchEngine", LocalEngine(watch))
+    return find_batch_engine(settings.engine, settings.engine_options)
 
-    def work(scorer: UnitScorer) -> None:
-        try:
-            while True:
-                try:
-                    unit = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                scorer.score(unit)
-        except BaseException:
-            tally.stop()
-            raise
 
-    with ThreadPoolExecutor(len(scorers), thread_name_prefix="parity-batch") as pool:
-        futures = [pool.submit(work, scorer) for scorer in scorers]
-        try:
-            pending: set[Future[None]] = set(futures)
-            while pending:
-                _, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
-                show(tally.rows, tally.row_errors.total())
-        except BaseException:
-            tally.stop()
-            raise
-    raised = [exc for exc in (future.exception() for future in futures) if exc is not None]
-    for exc in raised:
-        if not isinstance(exc, JobStoppedError):
-            raise exc
+def _run(
+    engine: BatchEngine,
+    units: Sequence[Unit],
+    task: UnitTask,
+    tally: Tally,
+    settings: Settings,
+    watch: Callable[[], None],
+) -> int:
+    """Score the units; the first error ends the job. Gives the most memory that a worker had in use."""
+    peak = 0
+    reports = engine.run(units, task, workers=settings.workers, device=task.profile.device)
+    try:
+        for report in reports:
+            peak = max(peak, report.peak_rss_bytes)
+            if report.problem is not None:
+                raise DatasetError(report.problem)
+            if not report.counted:
+                tally.count(report.rows, report.row_errors, report.seconds)
+                watch()
+            tally.check()
+    finally:
+        close = getattr(reports, "close", None)
+        if close is not None:
+            close()
+    missing = [unit.part for unit in units if task.folder.finished(unit.part) is None]
+    if missing:
+        raise DatasetError(
+            f"engine {engine.name!r} ended without {len(missing)} of {len(units)} units, {missing[0]} first; "
+            "the same command continues"
+        )
+    return peak
 
 
 @contextlib.contextmanager

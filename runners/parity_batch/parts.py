@@ -1,4 +1,4 @@
-"""What is written for a unit: its part, and the rows that failed. The bytes follow from the rows alone.
+"""Write a part: a Parquet file whose bytes follow from its rows alone.
 
 Micro-batches are gathered into row groups by size, never by time or by worker.
 """
@@ -6,99 +6,29 @@ Micro-batches are gathered into row groups by size, never by time or by worker.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.durable import publish, temporary
-from parity.errors import DatasetError, RowError
-from parity.handler import LoadedHandler
-from parity.result import ERROR_COLUMN, Result
+from parity.errors import DatasetError
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
 _COMPRESSION, _COMPRESSION_LEVEL = "zstd", 1
 _LOOSE_BATCHES = 16
 
-PLACE_FIELDS = (
-    pa.field("_file", pa.string(), nullable=False),
-    pa.field("_row", pa.int64(), nullable=False),
-    pa.field("_kind", pa.string(), nullable=False),
-    pa.field("_stage", pa.string()),
-    pa.field("_field", pa.string()),
-    pa.field("_type", pa.string()),
-    pa.field("_message", pa.string(), nullable=False),
-)
-"""The errors dataset's own columns, before those that were read from the source."""
-
-
-def part_schema(
-    source: pa.Schema, columns: Sequence[str], handler: LoadedHandler, metadata: Mapping[str, str]
-) -> pa.Schema:
-    """The schema of a part: pass-through columns as they are in the source, outputs, `_error`."""
-    fields = [source.field(name) for name in columns]
-    fields += [field.to_arrow(name, nullable=True) for name, field in handler.outputs.items()]
-    fields.append(pa.field(ERROR_COLUMN, pa.string()))
-    return pa.schema(fields, metadata=cast("Any", metadata))
-
-
-def errors_schema(source: pa.Schema, columns: Sequence[str], metadata: Mapping[str, str]) -> pa.Schema:
-    """The schema of an errors file: place and reason, then the columns read, as they are in the source."""
-    own = {field.name for field in PLACE_FIELDS}
-    found = [source.field(name) for name in columns if name not in own]
-    return pa.schema([*PLACE_FIELDS, *found], metadata=cast("Any", metadata))
-
-
-def part_rows(rows: pa.RecordBatch, result: Result, schema: pa.Schema) -> pa.Table:
-    """A micro-batch's rows of the part: every input row, in order, failed ones with null outputs."""
-    answers = result.to_table()
-    errors: pa.Array[Any] = pa.nulls(result.num_rows, pa.string())
-    if result.errors:
-        texts: list[str | None] = [None] * result.num_rows
-        for error in result.errors:
-            texts[error.row] = f"{error.kind}: {error.message}"
-        errors = pa.array(texts, pa.string())
-    passed = [rows.column(name) for name in schema.names if name not in answers.column_names]
-    outputs = [answers.column(name) for name in answers.column_names if name != ERROR_COLUMN]
-    return pa.Table.from_arrays([*passed, *outputs, errors], schema=schema)
-
-
-def error_rows(
-    rows: pa.RecordBatch, errors: Sequence[RowError], name: str, first_row: int, schema: pa.Schema
-) -> pa.Table:
-    """A micro-batch's rows of the errors file.
-
-    Args:
-        rows: the micro-batch.
-        errors: the errors of some of its rows.
-        name: the source's name.
-        first_row: the position in the source of the micro-batch's first row.
-        schema: of the errors file.
-    """
-    places: list[Sequence[Any]] = [
-        [name] * len(errors),
-        [first_row + error.row for error in errors],
-        [error.kind for error in errors],
-        [error.stage for error in errors],
-        [error.field for error in errors],
-        [error.type for error in errors],
-        [error.message for error in errors],
-    ]
-    arrays = [pa.array(values, field.type) for values, field in zip(places, PLACE_FIELDS, strict=True)]
-    # Slices, since `take` does not know every type that a pass-through column may have.
-    taken = pa.Table.from_batches([rows.slice(error.row, 1) for error in errors])
-    columns = [taken.column(name) for name in schema.names[len(PLACE_FIELDS) :]]
-    return pa.Table.from_arrays([*arrays, *columns], schema=schema)
-
 
 class PartWriter:
     """Writes one Parquet file that appears under its name when it is whole.
 
-    A context manager: leaving without `commit` removes what was written.
+    A context manager: leaving without `commit` removes what was written. Two writers of one part, as when
+    an engine runs a unit again, do not meet: each has a temporary name of its own, and both write the same
+    bytes.
 
     Args:
         path: the file's final name; its folder must be there.
@@ -108,6 +38,7 @@ class PartWriter:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
         self.rows = 0
+        self._mark = uuid.uuid4().hex[:12]
         self._schema = schema
         self._held: list[pa.Table] = []
         self._loose: list[pa.Table] = []
@@ -127,7 +58,7 @@ class PartWriter:
             else:
                 _close_quietly(self._writer)
             self._writer = None
-        temporary(self.path).unlink(missing_ok=True)
+        temporary(self.path, self._mark).unlink(missing_ok=True)
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; raises DatasetError when they cannot be written, on a full disk for instance."""
@@ -148,7 +79,7 @@ class PartWriter:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-            publish(self.path)
+            publish(self.path, self._mark)
         except OSError as exc:
             raise _unwritable(self.path, exc) from exc
 
@@ -167,7 +98,7 @@ class PartWriter:
         try:
             if self._writer is None:
                 self._writer = pq.ParquetWriter(
-                    temporary(self.path),
+                    temporary(self.path, self._mark),
                     self._schema,
                     compression=_COMPRESSION,
                     compression_level=_COMPRESSION_LEVEL,

@@ -6,19 +6,16 @@ and streamed. Units and their names follow from the inputs alone, not from the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from parity.codec.arrow import check_schema
-from parity.errors import DatasetError, did_you_mean
+from parity.errors import DatasetError
 from parity.handler import LoadedHandler
-from parity.result import ERROR_COLUMN
 from parity_batch.files import InputFile, find_files
-from parity_batch.footers import Source, read_source
+from parity_batch.footers import Source, SourceFile, read_source
+from parity_batch.layout import Layout, check_columns, fit, mapping_of
 
 UNIT_BYTES = 128 * 1024 * 1024
 _READERS = 8
@@ -40,7 +37,7 @@ class Unit:
     """
 
     part: str
-    source: Source
+    source: SourceFile
     first_group: int
     end_group: int
     first_row: int
@@ -57,43 +54,44 @@ class Plan:
         folders: the inputs that are folders.
         sources: the input files in order.
         units: the units in the order of their rows.
-        inputs: the handler's input columns.
-        columns: the pass-through columns.
+        layout: what is read of every file.
+        notes: what differed between files and was made one by rule.
     """
 
     root: Path
     folders: tuple[Path, ...]
     sources: tuple[Source, ...]
     units: tuple[Unit, ...]
-    inputs: tuple[str, ...]
-    columns: tuple[str, ...]
+    layout: Layout
+    notes: tuple[str, ...] = ()
 
     @property
     def num_rows(self) -> int:
         """The rows of all units."""
         return sum(unit.num_rows for unit in self.units)
 
-    def columns_of(self, source: Source) -> list[str]:
-        """The columns that are read from a file, each once; one that takes its default may be absent."""
-        there = set(source.schema.names)
-        return [name for name in dict.fromkeys((*self.inputs, *self.columns)) if name in there]
 
-
-def make_plan(inputs: Sequence[str | Path], handler: LoadedHandler, columns: Sequence[str] = ()) -> Plan:
+def make_plan(
+    inputs: Sequence[str | Path],
+    handler: LoadedHandler,
+    columns: Sequence[str] = (),
+    renames: Mapping[str, str] | None = None,
+) -> Plan:
     """The plan of scoring `inputs` with a handler.
 
     Args:
         inputs: files, folders and globs.
         handler: the handler, which need not be initialized.
         columns: columns to pass through to the output.
+        renames: fields of the handler that are read from a column of another name, with that name.
 
     Raises:
         DatasetError: an input is missing, or files are broken or do not fit; every problem is named at once.
     """
-    _check_columns(columns, handler)
+    check_columns(columns, handler)
+    fields = mapping_of(renames or {}, handler)
     root, files = find_files(inputs)
-    names = handler.inputs.names
-    wanted = {*names, *columns}
+    wanted = {*fields.values(), *columns}
 
     def footer(file: InputFile) -> Source | str:
         try:
@@ -105,7 +103,8 @@ def make_plan(inputs: Sequence[str | Path], handler: LoadedHandler, columns: Seq
         found = list(pool.map(footer, files))
     sources = tuple(item for item in found if isinstance(item, Source))
     problems = [item for item in found if isinstance(item, str)]
-    problems += _misfits(sources, handler, columns)
+    fitted = fit(sources, handler, fields, columns)
+    problems += fitted.problems
     if problems:
         shown = problems[:_SHOWN_PROBLEMS]
         if len(problems) > len(shown):
@@ -116,55 +115,7 @@ def make_plan(inputs: Sequence[str | Path], handler: LoadedHandler, columns: Seq
         )
     units = tuple(unit for position, source in enumerate(sources) for unit in _cut(position, source))
     folders = tuple(Path(item) for item in inputs if Path(item).is_dir())
-    return Plan(root, folders, sources, units, names, tuple(columns))
-
-
-def _check_columns(columns: Sequence[str], handler: LoadedHandler) -> None:
-    for name in columns:
-        if columns.count(name) > 1:
-            raise DatasetError(f"pass-through column {name!r} is named {columns.count(name)} times")
-        if name in handler.outputs or name == ERROR_COLUMN:
-            what = (
-                "is parity's own" if name == ERROR_COLUMN else f"is also an output of handler {handler.name}"
-            )
-            raise DatasetError(
-                f"pass-through column {name!r} {what}, and a part holds one of a name only; rename it in "
-                "the data, or leave it out of --columns"
-            )
-
-
-def _misfits(sources: Sequence[Source], handler: LoadedHandler, columns: Sequence[str]) -> list[str]:
-    """What is wrong with the schemas; a problem that many files share is told once."""
-    where: dict[str, list[str]] = {}
-    first_types: dict[str, tuple[str, pa.DataType]] = {}
-    for source in sources:
-        for problem in check_schema(handler.inputs, source.schema):
-            where.setdefault(problem, []).append(source.name)
-        for problem in _column_problems(source, columns, first_types):
-            where.setdefault(problem, []).append(source.name)
-    return [
-        f"{files[0]}{f' and {len(files) - 1} more files' if len(files) > 1 else ''}: {problem}"
-        for problem, files in where.items()
-    ]
-
-
-def _column_problems(
-    source: Source, columns: Sequence[str], first_types: dict[str, tuple[str, pa.DataType]]
-) -> Iterator[str]:
-    names = source.schema.names
-    for name in columns:
-        count = names.count(name)
-        if count != 1:
-            what = "is not there" if count == 0 else f"is there {count} times"
-            yield f"pass-through column {name!r} {what}; {did_you_mean(name, set(names) - {name})}"
-            continue
-        found = source.schema.field(name).type
-        first_file, expected = first_types.setdefault(name, (source.name, found))
-        if found != expected:
-            yield (
-                f"pass-through column {name!r} is {found}, and {expected} in {first_file}; the parts would "
-                "not read as one dataset: cast one of them first"
-            )
+    return Plan(root, folders, sources, units, fitted.layout, tuple(fitted.notes))
 
 
 def _cut(position: int, source: Source) -> Iterator[Unit]:
@@ -181,4 +132,4 @@ def _cut(position: int, source: Source) -> Iterator[Unit]:
 def _unit(
     position: int, count: int, source: Source, groups: tuple[int, int], extent: tuple[int, int, int]
 ) -> Unit:
-    return Unit(f"part-{position:05d}-u{count:05d}", source, *groups, *extent)
+    return Unit(f"part-{position:05d}-u{count:05d}", source.file, *groups, *extent)

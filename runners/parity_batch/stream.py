@@ -6,13 +6,14 @@ otherwise loads the whole row group, which takes 1 to 2.6 GB for one of 1 GB.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.errors import DatasetError
+from parity_batch.layout import Layout
 from parity_batch.plan import Unit
 
 BUFFER_BYTES = 1024 * 1024
@@ -20,37 +21,65 @@ READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
 
 
-def read_unit(unit: Unit, columns: Sequence[str], batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
+class UnreadableError(DatasetError):
+    """A unit whose file cannot be read, or is not the one that was planned with any more."""
+
+
+def read_unit(unit: Unit, layout: Layout, batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
 
-    Only `columns` are read, and given in that order.
+    They have the layout's columns under the layout's types; a pass-through column that the file lacks is
+    null, and any other that it lacks is not there.
 
     Raises:
-        DatasetError: a page cannot be read, or the file has changed since it was planned.
+        UnreadableError: a page cannot be read, or the file has changed since it was planned.
     """
     source = unit.source
     try:
         with pq.ParquetFile(source.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
+            columns = layout.columns_of(parquet.schema_arrow)
             read = parquet.iter_batches(
                 batch_size=_rows_a_read(unit, batch_rows),
                 row_groups=list(range(unit.first_group, unit.end_group)),
-                columns=list(columns),
+                columns=columns,
                 use_threads=False,
             )
-            yield from rebatch((batch.select(list(columns)) for batch in read), batch_rows)
+            yield from rebatch((laid_out(batch, layout) for batch in read), batch_rows)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
             raise _changed(unit) from exc
         text = " ".join(str(exc).split())
-        raise DatasetError(
+        raise UnreadableError(
             f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} cannot be read: {text}; "
             "the file is damaged: write it anew and start with --restart, or leave it out"
         ) from exc
     check_unchanged(unit)
 
 
+def laid_out(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+    """The same rows with a layout's columns and types; input columns that are not there stay away."""
+    arrays: list[Any] = []
+    fields: list[pa.Field[Any]] = []
+    for field in layout.schema:
+        if (place := rows.schema.get_field_index(field.name)) >= 0:
+            found: Any = rows.column(place)
+            arrays.append(found if found.type == field.type else _cast(found, field.type))
+        elif field.name in layout.columns:
+            arrays.append(pa.nulls(rows.num_rows, field.type))
+        else:
+            continue
+        fields.append(field)
+    return cast("Any", pa.RecordBatch).from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _cast(array: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(kind)
+
+
 def check_unchanged(unit: Unit) -> None:
-    """Raise DatasetError when a unit's file is not the one that was planned with any more."""
+    """Raise UnreadableError when a unit's file is not the one that was planned with any more."""
     if not unit.source.unchanged():
         raise _changed(unit)
 
@@ -83,8 +112,8 @@ def _rows_a_read(unit: Unit, batch_rows: int) -> int:
     return max(1, min(_MICRO_BATCHES_A_READ * batch_rows, READ_BYTES // row_bytes))
 
 
-def _changed(unit: Unit) -> DatasetError:
-    return DatasetError(
+def _changed(unit: Unit) -> UnreadableError:
+    return UnreadableError(
         f"{unit.source.name}: the file was changed while it was scored; start again with --restart when "
         "it is complete"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ class Summary:
         seconds: how long this run took, loading included.
         rows_per_s: scored rows for each second of scoring, loading excluded.
         step_seconds: time spent in each step of scoring, summed over workers.
-        peak_rss_bytes: the most memory that this process had in use.
+        peak_rss_bytes: the most memory that a process of the job had in use.
+        engine: what spread the units.
+        notes: what differed between files and was made one by rule.
     """
 
     output: str
@@ -40,6 +42,8 @@ class Summary:
     rows_per_s: float
     step_seconds: Mapping[str, float]
     peak_rss_bytes: int
+    engine: str = "local"
+    notes: Sequence[str] = ()
 
     @property
     def failed_rows(self) -> int:
@@ -59,6 +63,7 @@ class Summary:
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 

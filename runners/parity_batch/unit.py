@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,13 +16,18 @@ import pyarrow as pa
 from parity.codec.arrow import decode_table
 from parity.codec.decoded import Decoded
 from parity.engine import Engine
-from parity.errors import DatasetError, RowsError
+from parity.errors import RowsError
 from parity.pipeline import Pipeline
 from parity.result import Result
+from parity.scored import error_rows, errors_schema, part_rows, part_schema
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
-from parity_batch.parts import PartWriter, error_rows, errors_schema, part_rows, part_schema
-from parity_batch.plan import Plan, Unit
-from parity_batch.stream import check_unchanged, read_unit
+from parity_batch.layout import Layout
+from parity_batch.parts import PartWriter
+from parity_batch.plan import Unit
+from parity_batch.stream import UnreadableError, check_unchanged, read_unit
+
+_AHEAD = 4
+"""Micro-batches in flight beside those that are being scored."""
 
 
 class JobStoppedError(Exception):
@@ -78,111 +85,195 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class UnitScorer:
-    """Scores units with one engine; one worker's tools.
+class UnitReport:
+    """What became of a unit; small, and able to travel between processes.
 
     Attributes:
-        engine: entered, and used by nobody else.
-        plan: the job's plan.
+        part: the unit's part.
+        rows: the rows that were scored.
+        row_errors: those that failed, by kind.
+        seconds: the time spent in each step.
+        problem: why the unit's file could not be read, when it could not: nothing is left of the unit.
+        counted: whether the job's tally has these rows already.
+        peak_rss_bytes: the most memory that the process had in use.
+    """
+
+    part: str
+    rows: int
+    row_errors: Mapping[str, int]
+    seconds: Mapping[str, float]
+    problem: str | None = None
+    counted: bool = False
+    peak_rss_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class UnitScorer:
+    """Scores units with engines of its own.
+
+    Attributes:
+        engines: entered, and used by nobody else; with several, micro-batches of one unit are scored at once.
+        layout: what is read of every file.
         folder: where parts go.
         metadata: key-value metadata of every file.
         batch_rows: rows in a micro-batch.
-        preprocess_workers: threads that preprocess; 0 runs the stages one after the other on this thread.
+        preprocess_workers: threads that preprocess; 0 runs the stages one after the other on one thread.
         tally: the job's counts.
     """
 
-    engine: Engine
-    plan: Plan
+    engines: Sequence[Engine]
+    layout: Layout
     folder: OutputFolder
     metadata: Mapping[str, str]
     batch_rows: int
     preprocess_workers: int
     tally: Tally
 
-    def score(self, unit: Unit) -> None:
+    def score(self, unit: Unit) -> UnitReport:
         """Score a unit and record it as finished.
 
         Raises:
-            DatasetError: the unit cannot be read, or its part not written.
+            UnreadableError: the unit cannot be read; nothing is left of it, in the counts neither.
+            DatasetError: its part cannot be written.
             JobStoppedError: the job was stopped; nothing is left of the unit.
             RowsError: too many rows failed.
             ParityError: whatever the engine raises.
         """
-        source, columns = unit.source, self.plan.columns_of(unit.source)
-        schema = part_schema(source.schema, self.plan.columns, self.engine.loaded, self.metadata)
-        failed_schema = errors_schema(source.schema, columns, self.metadata)
+        mine = Tally()
+        try:
+            self._score(unit, mine)
+        except BaseException:
+            self.tally.count(-mine.rows, {kind: -rows for kind, rows in mine.row_errors.items()}, {})
+            raise
+        return UnitReport(unit.part, mine.rows, dict(sorted(mine.row_errors.items())), dict(mine.seconds))
+
+    def _score(self, unit: Unit, mine: Tally) -> None:
+        source, layout, loaded = unit.source, self.layout, self.engines[0].loaded
+        passed = pa.schema([layout.schema.field(name) for name in layout.columns])
+        schema = part_schema(passed, layout.columns, loaded, self.metadata)
+        failed_schema = errors_schema(layout.schema, layout.schema.names, self.metadata)
         errors_path = self.folder.errors(unit.part)
-        kinds: Counter[str] = Counter()
         with (
             PartWriter(self.folder.part(unit.part), schema) as part,
             PartWriter(errors_path, failed_schema) as failed,
-            contextlib.closing(self._results(unit, columns)) as results,
+            contextlib.closing(self._results(unit, mine)) as results,
         ):
             for rows, result in results:
                 started = time.perf_counter()
                 place = unit.first_row + part.rows
                 if result.errors:
                     errors_path.parent.mkdir(exist_ok=True)
-                    failed.write(error_rows(rows, result.errors, source.name, place, failed_schema))
+                    inputs = with_absent(rows, failed_schema)
+                    failed.write(error_rows(inputs, result.errors, source.name, place, failed_schema))
                 part.write(part_rows(rows, result, schema))
                 found = Counter(error.kind for error in result.errors)
-                kinds.update(found)
                 seconds = {**result.timings, "write": time.perf_counter() - started}
-                self.tally.count(result.num_rows, found, seconds)
+                for tally in (mine, self.tally):
+                    tally.count(result.num_rows, found, seconds)
                 self.tally.check(_last_error(source.name, place, result))
             if part.rows != unit.num_rows:
-                raise DatasetError(
+                raise UnreadableError(
                     f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} hold {part.rows} "
                     f"rows, their footer says {unit.num_rows}; the file is damaged: write it anew"
                 )
-            check_unchanged(
-                unit
-            )  # once more: the reader, ahead of the model, was done with the file long ago
+            # Once more: the reader, ahead of the model, was done with the file long ago.
+            check_unchanged(unit)
             if failed.rows:
                 failed.commit()
             else:
                 errors_path.unlink(missing_ok=True)
             part.commit()
         errors = FileRecord.of(errors_path) if failed.rows else None
-        record = UnitRecord(part.rows, dict(sorted(kinds.items())), FileRecord.of(part.path), errors)
+        kinds = dict(sorted(mine.row_errors.items()))
+        record = UnitRecord(self.folder.job, part.rows, kinds, FileRecord.of(part.path), errors)
         self.folder.record(unit.part, record)
 
-    def _results(
-        self, unit: Unit, columns: list[str]
-    ) -> Generator[tuple[pa.RecordBatch, Result], None, None]:
+    def _results(self, unit: Unit, mine: Tally) -> Generator[tuple[pa.RecordBatch, Result], None, None]:
         """Every micro-batch with its result, in order."""
         waiting: deque[pa.RecordBatch] = deque()
         with (
-            contextlib.closing(self._decoded(unit, columns, waiting)) as decoded,
-            contextlib.closing(self._scored(decoded)) as scored,
+            contextlib.closing(self._read(unit, waiting, mine)) as batches,
+            contextlib.closing(self._scored(batches, mine)) as scored,
         ):
             for result in scored:
                 yield waiting.popleft(), result
 
-    def _scored(self, decoded: Iterable[Decoded]) -> Generator[Result, None, None]:
-        if self.preprocess_workers:
-            yield from Pipeline(self.engine, preprocess_workers=self.preprocess_workers).map(decoded)
+    def _scored(self, batches: Iterable[pa.RecordBatch], mine: Tally) -> Generator[Result, None, None]:
+        engine = self.engines[0]
+        if len(self.engines) > 1:
+            yield from self._scored_together(batches, mine)
+        elif self.preprocess_workers:
+            decoded = (self._decoded(rows, mine) for rows in batches)
+            yield from Pipeline(engine, preprocess_workers=self.preprocess_workers).map(decoded)
         else:
-            yield from map(self.engine.score, decoded)
+            for rows in batches:
+                yield engine.score(self._decoded(rows, mine))
 
-    def _decoded(
-        self, unit: Unit, columns: list[str], waiting: deque[pa.RecordBatch]
-    ) -> Generator[Decoded, None, None]:
-        """Every micro-batch decoded; its rows are kept in `waiting` until its result comes."""
-        inputs = self.engine.loaded.inputs
-        wanted = [name for name in inputs.names if name in columns]
-        with contextlib.closing(read_unit(unit, columns, self.batch_rows)) as batches:
+    def _scored_together(
+        self, batches: Iterable[pa.RecordBatch], mine: Tally
+    ) -> Generator[Result, None, None]:
+        """Results in order, of micro-batches that the engines take from one stream."""
+        free: queue.SimpleQueue[Engine] = queue.SimpleQueue()
+        for engine in self.engines:
+            free.put(engine)
+
+        def one(rows: pa.RecordBatch) -> Result:
+            engine = free.get()
+            try:
+                return engine.score(self._decoded(rows, mine))
+            finally:
+                free.put(engine)
+
+        in_flight: deque[Future[Result]] = deque()
+        pool = ThreadPoolExecutor(len(self.engines), thread_name_prefix="parity-together")
+        try:
+            for rows in batches:
+                in_flight.append(pool.submit(one, rows))
+                while len(in_flight) > len(self.engines) + _AHEAD:
+                    yield in_flight.popleft().result()
+            while in_flight:
+                yield in_flight.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _read(
+        self, unit: Unit, waiting: deque[pa.RecordBatch], mine: Tally
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Every micro-batch; its rows are kept in `waiting` until its result comes."""
+        with contextlib.closing(read_unit(unit, self.layout, self.batch_rows)) as batches:
             while True:
                 started = time.perf_counter()
                 rows = next(batches, None)
                 if rows is None:
                     return
-                read = time.perf_counter()
-                decoded = decode_table(inputs, rows.select(wanted))
                 waiting.append(rows)
-                spent = {"read": read - started, "decode": time.perf_counter() - read}
-                self.tally.count(0, {}, spent)
-                yield decoded
+                spent = {"read": time.perf_counter() - started}
+                for tally in (mine, self.tally):
+                    tally.count(0, {}, spent)
+                yield rows
+
+    def _decoded(self, rows: pa.RecordBatch, mine: Tally) -> Decoded:
+        started = time.perf_counter()
+        decoded = decode_table(self.engines[0].loaded.inputs, renamed(rows, self.layout))
+        spent = {"decode": time.perf_counter() - started}
+        for tally in (mine, self.tally):
+            tally.count(0, {}, spent)
+        return decoded
+
+
+def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+    """The columns of the handler's fields that are there, under the fields' names."""
+    fields = {name: column for name, column in layout.fields.items() if column in rows.schema.names}
+    return rows.select(list(fields.values())).rename_columns(list(fields))
+
+
+def with_absent(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with a column of nulls for each input column of the errors dataset that their file lacks."""
+    there = set(rows.schema.names)
+    lacking = [field for field in schema if field.name not in there and not field.name.startswith("_")]
+    arrays = [*rows.columns, *(pa.nulls(rows.num_rows, field.type) for field in lacking)]
+    names = [*rows.schema.names, *(field.name for field in lacking)]
+    return pa.RecordBatch.from_arrays(arrays, names=names) if lacking else rows
 
 
 def _last_error(source: str, first_row: int, result: Result) -> str:

@@ -15,9 +15,14 @@ from parity.errors import DatasetError
 TEMPORARY_SUFFIX = ".tmp"
 
 
-def temporary(path: Path) -> Path:
-    """The name that a file has until it is whole: with a leading dot, which readers of datasets skip."""
-    return path.with_name(f".{path.name}{TEMPORARY_SUFFIX}")
+def temporary(path: Path, mark: str = "") -> Path:
+    """The name that a file has until it is whole: with a leading dot, which readers of datasets skip.
+
+    Args:
+        path: the file's final name.
+        mark: tells writers of one file apart where there may be several at a time.
+    """
+    return path.with_name(f".{path.name}{f'.{mark}' if mark else ''}{TEMPORARY_SUFFIX}")
 
 
 def is_temporary(path: Path) -> bool:
@@ -25,9 +30,9 @@ def is_temporary(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX)
 
 
-def publish(path: Path) -> None:
-    """Give the whole file at `temporary(path)` its name, so that it survives a crash of the machine."""
-    source = temporary(path)
+def publish(path: Path, mark: str = "") -> None:
+    """Give the whole file at `temporary(path, mark)` its name, so that it survives a crash of the machine."""
+    source = temporary(path, mark)
     with source.open("rb") as file:
         os.fsync(file.fileno())
     source.replace(path)
@@ -43,15 +48,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any], mark: str = "") -> None:
     """Write a JSON file atomically, keys in the order given."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n", mark)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, mark: str = "") -> None:
     """Write a file atomically, in UTF-8: who sees the name sees the whole text."""
-    temporary(path).write_text(text, encoding="utf-8")
-    publish(path)
+    temporary(path, mark).write_text(text, encoding="utf-8")
+    publish(path, mark)
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""The engine `local`: units on threads of this process, one for each CPU core.
+
+Torch, numpy and Parquet release the GIL. Where there are fewer units than threads, the units are scored one
+after the other, and all threads take micro-batches of the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+from parity.batch_engines import LOCAL
+from parity_batch.plan import Unit
+from parity_batch.task import UnitTask
+from parity_batch.unit import JobStoppedError, UnitReport
+
+_POLL_S = 0.2
+
+
+class Watch(Protocol):
+    """Called a few times a second while units are scored; it may raise to end the job."""
+
+    def __call__(self) -> None:
+        """Look."""
+
+
+class LocalEngine:
+    """Scores units on threads; a `parity.batch_engines.BatchEngine`.
+
+    Args:
+        watch: called a few times a second.
+    """
+
+    name = LOCAL
+
+    def __init__(self, watch: Watch = lambda: None) -> None:
+        self._watch = watch
+
+    def run(
+        self, units: Sequence[Unit], task: UnitTask, *, workers: int | None, device: str
+    ) -> Iterator[UnitReport]:
+        """The task's report for each unit, as units finish; see `BatchEngine.run`."""
+        threads = workers if workers is not None else default_workers(device, task.preprocess_workers)
+        if len(units) < threads and not task.preprocess_workers:
+            lanes, engines = 1, threads
+        else:
+            lanes, engines = min(threads, len(units)), 1
+        task.prepare(lanes * engines)
+        waiting: queue.SimpleQueue[Unit] = queue.SimpleQueue()
+        for unit in units:
+            waiting.put(unit)
+        pool = ThreadPoolExecutor(lanes, thread_name_prefix="parity-batch")
+        running: set[Future[UnitReport]] = set()
+        try:
+            while True:
+                while len(running) < lanes and not waiting.empty():
+                    running.add(pool.submit(task.score, waiting.get_nowait(), engines))
+                if not running:
+                    return
+                done, running = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+                self._watch()
+                failed = [exc for future in done if (exc := future.exception()) is not None]
+                for exc in sorted(failed, key=lambda exc: isinstance(exc, JobStoppedError)):
+                    raise exc
+                for future in done:
+                    yield future.result()
+        finally:
+            if task.tally is not None and (running or not waiting.empty()):
+                task.tally.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def default_workers(device: str, preprocess_workers: int = 0) -> int:
+    """One for each CPU core; one on another device, or where stages are overlapped."""
+    return 1 if preprocess_workers or device != "cpu" else len(os.sched_getaffinity(0))

@@ -1,0 +1,189 @@
+"""The callable that scores one unit, in this process or in another one: what a batch engine is given."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from parity.engine import Engine
+from parity.errors import ConfigError, FingerprintError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity.registry import load_handler
+from parity_batch.folder import OutputFolder
+from parity_batch.layout import Layout
+from parity_batch.plan import Unit
+from parity_batch.stream import UnreadableError
+from parity_batch.summary import peak_rss_bytes
+from parity_batch.unit import Tally, UnitReport, UnitScorer
+
+
+@dataclass(frozen=True)
+class HandlerReference:
+    """A handler as another process finds it.
+
+    Attributes:
+        ref: its folder, `file.py:Class` or `package.module:Class`; paths are absolute.
+        app_dir: the folder put on the import path.
+        digests: of the handler that was planned with.
+    """
+
+    ref: str
+    app_dir: str | None
+    digests: Mapping[str, str]
+
+    @staticmethod
+    def of(loaded: LoadedHandler) -> HandlerReference:
+        """The reference of a loaded handler.
+
+        Raises:
+            ConfigError: it is a class that no other process can import.
+        """
+        if not loaded.ref:
+            raise ConfigError(
+                f"handler {loaded.name}: class {loaded.cls.__name__} lives in this process only, "
+                "and an engine of "
+                "several processes must load it: put it in a file, and name that"
+            )
+        head, colon, tail = loaded.ref.rpartition(":")
+        target, suffix = (
+            (head, f":{tail}") if colon and tail.isidentifier() and len(head) > 1 else (loaded.ref, "")
+        )
+        path = Path(target)
+        ref = f"{path.resolve()}{suffix}" if path.exists() else loaded.ref
+        app_dir = loaded.app_dir if loaded.app_dir is None else str(Path(loaded.app_dir).resolve())
+        return HandlerReference(ref, app_dir, loaded.digests)
+
+    def load(self) -> LoadedHandler:
+        """The handler, in this process.
+
+        Raises:
+            FingerprintError: what is found here is not what was planned with.
+            ReferenceNotFoundError: it is not found here.
+        """
+        loaded = load_handler(self.ref, app_dir=self.app_dir)
+        different = [kind for kind, digest in self.digests.items() if loaded.digests.get(kind) != digest]
+        if different:
+            raise FingerprintError(
+                f"handler {loaded.name}: its {' and '.join(different)} on this worker ({self.ref}) "
+                "is not what the "
+                "job was planned with; give every machine the same files"
+            )
+        return loaded
+
+
+@dataclass
+class UnitTask:
+    """Scores the unit that it is called with; may be called by several threads, and pickled.
+
+    A pickled task loads the handler with its first call in a process; the engine then stays in that process
+    for all calls of the job's tasks, one engine for each thread that calls at once.
+
+    Attributes:
+        profile: the job's profile.
+        layout: what is read of every file.
+        folder: where parts go.
+        metadata: key-value metadata of every file.
+        batch_rows: rows in a micro-batch.
+        preprocess_workers: threads that preprocess for each engine.
+        handler: the handler, in the process that made the task; another process loads `reference`.
+        tally: the job's counts, in that process.
+        reference: how another process finds the handler.
+    """
+
+    profile: Profile
+    layout: Layout
+    folder: OutputFolder
+    metadata: Mapping[str, str]
+    batch_rows: int
+    preprocess_workers: int = 0
+    handler: LoadedHandler | None = None
+    tally: Tally | None = None
+    reference: HandlerReference | None = None
+    _engines: _Engines = field(default_factory=lambda: _Engines(), repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if self.handler is not None:
+            state["reference"] = HandlerReference.of(self.handler)
+        state.update(handler=None, tally=None, _engines=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with _SHARED_LOCK:
+            self._engines = _SHARED.setdefault(self.folder.job, _Engines())
+
+    def __call__(self, unit: Unit) -> UnitReport:
+        """Score a unit; `UnitReport.problem` says why when its file cannot be read.
+
+        Raises:
+            ParityError: whatever must end the job.
+        """
+        return self.score(unit)
+
+    def score(self, unit: Unit, engines: int = 1) -> UnitReport:
+        """Score a unit with a number of engines."""
+        with self._engines.taken(engines, self._enter) as taken:
+            scorer = UnitScorer(
+                engines=taken,
+                layout=self.layout,
+                folder=self.folder,
+                metadata=self.metadata,
+                batch_rows=self.batch_rows,
+                preprocess_workers=self.preprocess_workers,
+                tally=self.tally if self.tally is not None else Tally(),
+            )
+            try:
+                report = scorer.score(unit)
+            except UnreadableError as exc:
+                report = UnitReport(unit.part, 0, {}, {}, problem=str(exc))
+        return replace(report, counted=self.tally is not None, peak_rss_bytes=peak_rss_bytes())
+
+    def prepare(self, engines: int) -> None:
+        """Load the handler for a number of threads, one after the other, before the first call."""
+        with self._engines.taken(engines, self._enter):
+            pass
+
+    def close(self) -> None:
+        """Let go of what was loaded here."""
+        self._engines.close()
+
+    def _enter(self) -> Engine:
+        if self.handler is None and self.reference is not None:
+            self.handler = self.reference.load()
+        assert self.handler is not None
+        return Engine(self.handler, self.profile).__enter__()
+
+
+class _Engines:
+    """Engines that nobody uses now; made one at a time, for loading may draw random numbers."""
+
+    def __init__(self) -> None:
+        self._free: list[Engine] = []
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def taken(self, number: int, make: Any) -> Generator[Sequence[Engine]]:
+        taken: list[Engine] = []
+        try:
+            with self._lock:
+                while len(taken) < number:
+                    taken.append(self._free.pop() if self._free else make())
+            yield taken
+        finally:
+            with self._lock:
+                self._free += taken
+
+    def close(self) -> None:
+        with self._lock:
+            while self._free:
+                self._free.pop().__exit__(None, None, None)
+
+
+_SHARED: dict[str, _Engines] = {}
+_SHARED_LOCK = threading.Lock()
