@@ -33,9 +33,11 @@ EMPTY = pa.table({"x": pa.array([], pa.int64())})
     ("found", "verdict", "code"),
     [
         (report(entry(same()), entry(within(), "online")), "agrees", 0),
-        (report(entry(same()), laws=(law("noise"), law("nothing"), law("skipped"))), "agrees", 0),
+        (report(entry(same()), laws=(law("noise"), law("skipped"))), "agrees", 0),
+        (report(entry(same()), laws=(law("noise"), law("nothing"))), "law without rows", 5),
         (report(entry(same()), entry(compare(EMPTY, EMPTY), case="empty")), "agrees", 0),
-        (report(laws=(law("holds"), law("nothing"))), "agrees", 0),
+        (report(laws=(law("holds"), law("nothing"))), "law without rows", 5),
+        (report(laws=(law("broken"), law("nothing"))), "diverges", 1),
         (report(entry(same()), entry(divergent())), "diverges", 1),
         (report(entry(same()), laws=(law("broken"),)), "diverges", 1),
         (report(entry(divergent()), entry(None, refused=True)), "diverges", 1),

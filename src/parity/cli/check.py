@@ -57,8 +57,8 @@ def check(
     """Prove that every runner gives the recorded answers, and that the handler obeys the laws.
 
     Exit codes: 0 all agrees; 1 divergence; 2 usage or configuration; 3 golden missing, stale or orphaned;
-    4 refused; 5 nothing compared; 6 a runner failed to start or crashed, or a law could not be tried;
-    7 the handler is nondeterministic.
+    4 refused; 5 nothing compared, over all or by a law; 6 a runner failed to start or crashed, or a law
+    could not be tried; 7 the handler is nondeterministic.
     """
     if no_laws and law:
         raise typer.BadParameter("--law and --no-laws exclude each other")

@@ -30,6 +30,11 @@ def advice(report: CheckReport) -> list[str]:
     found += [
         f"Law {law.law!r} could not be tried: {law.detail}" for law in report.laws if law.verdict == "unable"
     ]
+    found += [
+        f"Law {law.law!r} compared nothing: {law.detail or 'no row that it looks at gets an answer'}"
+        for law in report.laws
+        if law.verdict == "nothing"
+    ]
     found += _remedies(report)
     found += _who_differs(report)
     found += _what_would_pass(report)

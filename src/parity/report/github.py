@@ -38,6 +38,7 @@ _SIGNS = {
     "noise": "✅",
     "nothing": "⚠️",
     "nothing compared": "⚠️",
+    "law without rows": "⚠️",
     "refused": "⛔",
     "skipped": "⏭️",
 }

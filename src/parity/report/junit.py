@@ -29,7 +29,7 @@ _ENTRIES: dict[str, Outcome] = {
     "divergent": "failure",
     "crashed": "error",
     "refused": "error",
-    "nothing": "skipped",
+    "nothing": "failure",
 }
 _LAWS: dict[str, Outcome] = {
     "broken": "failure",

@@ -46,6 +46,7 @@ _OWN_SIGNS = {
     "runner crashed": "crash",
     "unable": "crash",
     "law unable": "crash",
+    "law without rows": "note",
     "refused": "stop",
 }
 

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 EntryVerdict = Literal["identical", "within", "divergent", "nothing", "crashed", "refused"]
 CheckVerdict = Literal[
-    "agrees", "diverges", "refused", "nothing compared", "runner crashed", "law unable", "nondeterministic"
+    "agrees",
+    "diverges",
+    "refused",
+    "nothing compared",
+    "law without rows",
+    "runner crashed",
+    "law unable",
+    "nondeterministic",
 ]
 
 EXIT_CODES: Mapping[CheckVerdict, int] = MappingProxyType(
@@ -28,6 +35,7 @@ EXIT_CODES: Mapping[CheckVerdict, int] = MappingProxyType(
         "diverges": 1,
         "refused": 4,
         "nothing compared": 5,
+        "law without rows": 5,
         "runner crashed": 6,
         "law unable": 6,
         "nondeterministic": 7,
@@ -124,8 +132,8 @@ class CheckReport:
         """The gravest thing found.
 
         In this order: the handler differs from itself, a runner crashed, a law could not be tried, answers
-        differ, a runner refused, nothing was compared. Laws alone can agree; where there are golden cases,
-        at least one of their rows must have an answer that was compared.
+        differ, a runner refused, nothing was compared, a law compared nothing. Laws alone can agree; where
+        there are golden cases, at least one of their rows must have an answer that was compared.
         """
         broken = [law for law in self.laws if law.verdict == "broken"]
         verdicts = {entry.verdict for entry in self.entries}
@@ -140,7 +148,9 @@ class CheckReport:
         if "refused" in verdicts:
             return "refused"
         tried = self.answers_compared if self.entries else self.pairs_compared
-        return "agrees" if tried else "nothing compared"
+        if not tried:
+            return "nothing compared"
+        return "law without rows" if any(law.verdict == "nothing" for law in self.laws) else "agrees"
 
     @property
     def exit_code(self) -> int:

@@ -21,6 +21,7 @@ _SENTENCES = {
     "nothing compared": "Nothing was compared, so nothing is proven",
     "runner crashed": "A runner failed to start or crashed",
     "law unable": "A law could not be tried",
+    "law without rows": "A law compared no answers, so it proves nothing",
     "nondeterministic": "The handler differs from itself under identical conditions",
 }
 

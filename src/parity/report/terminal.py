@@ -37,6 +37,7 @@ _TONES = {
     "ignored": "note",
     "refused": "note",
     "nothing compared": "note",
+    "law without rows": "note",
 }
 
 
