@@ -6,6 +6,7 @@ import contextlib
 import logging
 import re
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Generator
@@ -42,6 +43,38 @@ _READ_ONLY = re.compile(
     r"(.*: )?(assignment destination|((output|sort|partition|underlying) )?array) is read-only"
 )
 """What numpy says to who writes into a read-only array."""
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A stage that a thread is in: whose, which, of how many rows, and since when by time.monotonic()."""
+
+    handler: str
+    stage: str
+    rows: int
+    since: float
+
+
+_under_way: dict[int, UnderWay] = {}
+
+
+def under_way() -> list[UnderWay]:
+    """The stages that this process's threads are in, the one that takes longest first."""
+    return sorted(_under_way.copy().values(), key=lambda item: item.since)
+
+
+@contextlib.contextmanager
+def _noted(handler: str, stage: str, rows: int) -> Generator[None]:
+    thread = threading.get_ident()
+    outer = _under_way.get(thread)
+    _under_way[thread] = UnderWay(handler, stage, rows, time.monotonic())
+    try:
+        yield
+    finally:
+        if outer is None:
+            del _under_way[thread]
+        else:
+            _under_way[thread] = outer
 
 
 @dataclass
@@ -139,7 +172,7 @@ class Engine:
         try:
             handler = loaded.cls()
             handler.context = context
-            with _inference_mode():
+            with _noted(loaded.name, "initialize", 0), _inference_mode():
                 handler.initialize(context)
         except ParityError:
             raise
@@ -270,7 +303,7 @@ class Engine:
         numerics.apply_to_thread(self.profile)
         started = time.perf_counter()
         try:
-            with _inference_mode():
+            with _noted(self.loaded.name, stage, part.batch.num_rows), _inference_mode():
                 yield self._handler
         except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
             if _is_mutation(exc):
@@ -346,13 +379,14 @@ class Engine:
         name = self.loaded.name
         if isinstance(exc, OutputError):
             return RowError(row, "failed", str(exc), exc.field, failure.stage, type(exc).__name__)
-        logger.warning(
-            "event=row_failed handler=%s stage=%s type=%s\n%s",
-            name,
-            failure.stage,
-            type(exc).__name__,
-            "".join(traceback.format_exception(exc)).rstrip(),
-        )
+        if logger.isEnabledFor(logging.WARNING):
+            logger.warning(
+                "event=row_failed handler=%s stage=%s type=%s\n%s",
+                name,
+                failure.stage,
+                type(exc).__name__,
+                "".join(traceback.format_exception(exc)).rstrip(),
+            )
         text = (
             str(exc)
             if isinstance(exc, UnpaddableError)

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from parity import __version__
+from parity.cli import options
 from parity.errors import ConfigError, ParityError, StageError
 from parity.registry import find_runner, runner_names
 
@@ -81,7 +82,14 @@ def _from_user(exc: Exception) -> TracebackType | None:
 
 def _is_plumbing(module: str) -> bool:
     top = module.partition(".")[0]
-    return top in ("parity", "typer", "click", "importlib", *(f"parity_{name}" for name in runner_names()))
+    return top in (
+        "parity",
+        "typer",
+        "click",
+        "contextlib",
+        "importlib",
+        *(f"parity_{name}" for name in runner_names()),
+    )
 
 
 def show_error(exc: ParityError) -> None:
@@ -114,10 +122,20 @@ def _own_command(name: str) -> Any:
     if isinstance(found, typer.Typer):
         command = get_command(found)
         command.name = name
-        return command
-    alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
-    alone.command(name)(found)
-    return get_command(alone)
+    else:
+        alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+        alone.command(name)(found)
+        command = get_command(alone)
+    _keep_results_alone(command)
+    return command
+
+
+def _keep_results_alone(command: Any) -> None:
+    """Let a command have standard output for its result alone, whatever handlers print."""
+    for each in getattr(command, "commands", {}).values():
+        _keep_results_alone(each)
+    if command.callback is not None:
+        command.callback = options.results_alone()(command.callback)
 
 
 def _command_of(command_name: str, runner_name: str) -> Any:

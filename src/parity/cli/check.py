@@ -84,9 +84,9 @@ def check(
     if junit_file is not None:
         write_text(junit_file, junit.render(report))
     if as_json:
-        typer.echo(json_report.render(report), nl=False)
+        options.emit(json_report.render(report), nl=False)
     else:
-        typer.echo(terminal.render(report, colour=options.colour()), nl=False)
+        options.emit(terminal.render(report, colour=options.colour()), nl=False)
     if github_:
         _tell_github(report, to_stderr=as_json)
     raise typer.Exit(report.exit_code)
@@ -95,7 +95,7 @@ def check(
 def _tell_github(report: CheckReport, *, to_stderr: bool) -> None:
     """Print annotations, on standard error where standard output is JSON; and write the job's summary."""
     for line in github.commands(report):
-        typer.echo(line, err=to_stderr)
+        typer.echo(line, err=True) if to_stderr else options.emit(line)
     summary = os.environ.get(github.SUMMARY_VARIABLE)
     if summary:
         github.write_summary(report, summary)

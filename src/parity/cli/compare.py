@@ -71,12 +71,12 @@ def compare_files(
     suggestion = suggest_tolerance(found) if suggest and found.rows else Suggestion(())
     if as_json:
         data = {**found.to_dict(), **({"suggestion": suggestion.to_dict()} if suggest else {})}
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        options.emit(json.dumps(data, ensure_ascii=False))
     elif suggest:
         typer.echo(terminal.render_comparison(found, title), nl=False, err=True)
-        typer.echo(suggestion.to_toml(), nl=False)
+        options.emit(suggestion.to_toml(), nl=False)
     else:
-        typer.echo(terminal.render_comparison(found, title, colour=options.colour()), nl=False)
+        options.emit(terminal.render_comparison(found, title, colour=options.colour()), nl=False)
     if found and found.rows == found.errors_expected:
         raise NothingComparedError(f"all {found.rows} rows failed on both sides: no answer was compared")
     raise typer.Exit(_EXIT_CODES.get(found.verdict, 0))

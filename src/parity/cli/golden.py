@@ -92,14 +92,14 @@ def record(
     )
     if as_json:
         told = {"sample": text.sample_dict(taken)} if taken is not None else {}
-        typer.echo(json.dumps({**text.case_dict(found, []), **told}))
+        options.emit(json.dumps({**text.case_dict(found, []), **told}))
         return
     if taken is not None:
-        typer.echo(f"sampled {sampled} of {rows}")
+        options.emit(f"sampled {sampled} of {rows}")
         for line in text.sample_lines(taken):
-            typer.echo(line)
+            options.emit(line)
     failed = f", {found.meta.errors} of them expected to fail" if found.meta.errors else ""
-    typer.echo(f"recorded {found.path}: {found.meta.rows} rows{failed}; look at it, then commit it")
+    options.emit(f"recorded {found.path}: {found.meta.rows} rows{failed}; look at it, then commit it")
     if found.answered == 0:
         typer.echo("warning: every row failed, so that this case compares no answer", err=True)
 
@@ -119,9 +119,9 @@ def check(
         handler, app_dir=app_dir, profile=profile, settings=set_ or [], cases=case or [], golden=golden
     )
     if as_json:
-        typer.echo(json_report.render(report), nl=False)
+        options.emit(json_report.render(report), nl=False)
     else:
-        typer.echo(terminal.render(report, colour=options.colour()), nl=False)
+        options.emit(terminal.render(report, colour=options.colour()), nl=False)
     if report.exit_code == 0 and not case:
         goldens.require_no_orphans(load_handler(handler, app_dir=app_dir), golden)
     raise typer.Exit(report.exit_code)
@@ -148,18 +148,18 @@ def update(
     changed = [proposal for proposal in proposals if proposal.changes]
     if not as_json:
         for proposal in proposals:
-            typer.echo(text.proposal_text(proposal, colour=options.colour()))
+            options.emit(text.proposal_text(proposal, colour=options.colour()))
     accepted = bool(changed) and (yes or _confirmed(len(changed), as_json))
     if accepted:
         for proposal in changed:
             goldens.accept(proposal, reason=reason)
     if as_json:
         found = [text.proposal_dict(item, accepted=accepted and item.changes) for item in proposals]
-        typer.echo(json.dumps({"handler": loaded.name, "cases": found}))
+        options.emit(json.dumps({"handler": loaded.name, "cases": found}))
     elif accepted:
-        typer.echo(f"updated {len(changed)} of {len(proposals)} cases")
+        options.emit(f"updated {len(changed)} of {len(proposals)} cases")
     else:
-        typer.echo("nothing was written")
+        options.emit("nothing was written")
 
 
 @app.command("list")
@@ -186,14 +186,14 @@ def list_cases(
     if as_json:
         found = [text.case_dict(item, item.notes(loaded)) for item in cases]
         told = {"problems": problems, "leftovers": [item.to_dict() for item in leftovers]}
-        typer.echo(json.dumps({"handler": loaded.name, "folder": str(folder), "cases": found, **told}))
+        options.emit(json.dumps({"handler": loaded.name, "folder": str(folder), "cases": found, **told}))
     else:
-        typer.echo(f"{loaded.name}: {len(cases)} golden case{'s' if len(cases) != 1 else ''} in {folder}")
+        options.emit(f"{loaded.name}: {len(cases)} golden case{'s' if len(cases) != 1 else ''} in {folder}")
         for item in cases:
             for line in text.case_lines(item, item.notes(loaded)):
-                typer.echo(line)
+                options.emit(line)
         if leftovers:
-            typer.echo(f"  {len(leftovers)} leftovers; `parity golden prune {handler}` lists them")
+            options.emit(f"  {len(leftovers)} leftovers; `parity golden prune {handler}` lists them")
     if problems:
         raise GoldenError("\n  ".join(problems.values()))
 
@@ -215,10 +215,10 @@ def show(
     notes = found.notes(loaded)
     if as_json:
         told = {**text.case_dict(found, notes), "strata": strata, "first_rows": pairs}
-        typer.echo(json.dumps(told))
+        options.emit(json.dumps(told))
         return
     for line in text.shown_case(found, notes, strata, pairs):
-        typer.echo(line)
+        options.emit(line)
 
 
 @app.command("prune")
@@ -238,16 +238,16 @@ def prune(
     gone = goldens.prune(leftovers) if yes else []
     if as_json:
         told = [{**item.to_dict(), "deleted": item in gone} for item in leftovers]
-        typer.echo(json.dumps({"handler": loaded.name, "leftovers": told}))
+        options.emit(json.dumps({"handler": loaded.name, "leftovers": told}))
         return
     for item in leftovers:
-        typer.echo(text.leftover_line(item))
+        options.emit(text.leftover_line(item))
     if not leftovers:
-        typer.echo(f"{loaded.name}: nothing to prune")
+        options.emit(f"{loaded.name}: nothing to prune")
     elif yes:
-        typer.echo(f"deleted {len(gone)} of {len(leftovers)}")
+        options.emit(f"deleted {len(gone)} of {len(leftovers)}")
     else:
-        typer.echo("nothing was deleted; --yes deletes them")
+        options.emit("nothing was deleted; --yes deletes them")
 
 
 def _all_rows(loaded: LoadedHandler, rows: str, limit: int | None, invalid: InvalidRows) -> Any:

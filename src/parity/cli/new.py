@@ -24,9 +24,10 @@ def new(
     """Make a handler folder with a golden case and a test, both of which pass at once."""
     made = create(name, dir_)
     if as_json:
-        typer.echo(json.dumps({"handler": made.name, "folder": str(made.folder), "files": list(made.files)}))
+        told = {"handler": made.name, "folder": str(made.folder), "files": list(made.files)}
+        options.emit(json.dumps(told))
         return
-    typer.echo(f"made {made.folder}:")
+    options.emit(f"made {made.folder}:")
     for file in made.files:
-        typer.echo(f"  {file}")
-    typer.echo(f"next: parity check {made.folder}; pytest {made.folder}")
+        options.emit(f"  {file}")
+    options.emit(f"next: parity check {made.folder}; pytest {made.folder}")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+import time
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
+
+if TYPE_CHECKING:
+    from parity.engine import UnderWay
 
 HandlerRef = Annotated[
     str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class or package.module:Class.")
@@ -32,9 +39,53 @@ Cases = Annotated[list[str] | None, typer.Option("--case", help="Only this golde
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+SLOW_S: Final = 20.0
+"""Seconds after which a stage under way is told."""
+
+_results: list[TextIO] = []
+"""Standard output, while what others print there goes to standard error; innermost last."""
+
+
+@contextlib.contextmanager
+def results_alone() -> Generator[None]:
+    """Keep standard output for `emit`: what a handler prints meanwhile goes to standard error.
+
+    A stage that takes very long is told there, too.
+    """
+    _results.append(sys.stdout)
+    ended = threading.Event()
+    threading.Thread(target=_tell_slow_stages, args=(ended,), daemon=True).start()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        ended.set()
+        _results.pop()
+
+
+def _tell_slow_stages(ended: threading.Event) -> None:
+    """Say every so often which stage of a handler is still under way, until `ended`."""
+    wait = SLOW_S
+    while not ended.wait(wait):
+        engine = sys.modules.get("parity.engine")
+        found: list[UnderWay] = [] if engine is None else engine.under_way()
+        if not found or time.monotonic() - found[0].since < SLOW_S:
+            wait = SLOW_S
+            continue
+        slow, seconds = found[0], time.monotonic() - found[0].since
+        rows = f" with {slow.rows} rows" if slow.rows else ""
+        say(f"still in {slow.stage} of {slow.handler}{rows}, for {seconds:.0f} s; Ctrl-C ends it")
+        wait = seconds
+
+
+def emit(text: str | bytes, *, nl: bool = True) -> None:
+    """Print a command's result on standard output."""
+    typer.echo(text, nl=nl, file=_results[-1] if _results else None)
+
+
 def colour() -> bool:
     """Whether standard output is a terminal that wants colours."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return (_results[-1] if _results else sys.stdout).isatty() and "NO_COLOR" not in os.environ
 
 
 def say(line: str) -> None:

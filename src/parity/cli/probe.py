@@ -83,10 +83,10 @@ def probe(
     if write if write is not None else not golden.in_ci():
         path = _keep(loaded, chosen, found)
     if as_json:
-        typer.echo(json.dumps(_as_dict(loaded, found, path)))
+        options.emit(json.dumps(_as_dict(loaded, found, path)))
     else:
         for line in _lines(loaded, found, path):
-            typer.echo(line)
+            options.emit(line)
     raise typer.Exit(found.exit_code)
 
 

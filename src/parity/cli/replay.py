@@ -82,9 +82,9 @@ def replay(
     if html_path is not None:
         html_path.write_text(html.render(report), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
+        options.emit(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
-        typer.echo(terminal.render(report, colour=options.colour()), nl=False)
+        options.emit(terminal.render(report, colour=options.colour()), nl=False)
     if as_golden is not None:
         case = traffic_as_golden(
             report,
@@ -96,7 +96,8 @@ def replay(
             golden=golden,
             app_dir=app_dir,
         )
-        typer.echo(f"recorded {case.path}: {case.meta.rows} rows; look at it, then commit it", err=as_json)
+        said = f"recorded {case.path}: {case.meta.rows} rows; look at it, then commit it"
+        typer.echo(said, err=True) if as_json else options.emit(said)
     raise typer.Exit(report.exit_code)
 
 

@@ -56,7 +56,7 @@ def run(
         write_answers(result, output)
     elif not as_json:
         for answer in answers:
-            typer.echo(json_rows.dumps(answer))
+            options.emit(json_rows.dumps(answer))
     if as_json:
         summary = {
             "handler": loaded.name,
@@ -67,7 +67,7 @@ def run(
             "seconds": dict(result.timings),
             "answers": answers,
         }
-        typer.echo(json_rows.dumps(summary))
+        options.emit(json_rows.dumps(summary))
     for line in failed:
         typer.echo(line, err=True)
     if failed:
