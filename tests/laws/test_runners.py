@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from parity import Batch, Context, Engine, Float32, Handler, Profile, Result, Schema, load_handler
 from parity.column import Column
-from parity.errors import ConfigError, RunnerError
+from parity.errors import ConfigError, RowError, RunnerError
 from parity.examples import example_batch
 from parity.handler import LoadedHandler
 from parity.laws import chosen_rows, law_rows
@@ -21,7 +22,7 @@ class Rounding:
 
     name = "rounding"
     command_name = "round"
-    wire_forms = ("json", "exact")
+    wire_forms: tuple[str, ...] = ("json", "exact")
     command = None
 
     def replay(
@@ -152,3 +153,87 @@ def test_a_device_that_is_not_there_leaves_the_law_untried() -> None:
     outcome = try_laws(LoadedHandler.of(Precise), ["device"], profiles=[absent])["device"]
     assert outcome.verdict == "unable"
     assert "which is not there" in outcome.detail
+
+
+def test_runners_after_one_that_crashes_are_heard_too() -> None:
+    class Crashing(Rounding):
+        name = "crashing"
+
+        def replay(self, handler_ref: str, rows: pa.Table, profile: Profile, **options: Any) -> Result:
+            raise RunnerError("runner crashing ended with code 9")
+
+    class Exact(Rounding):
+        wire_forms = ("exact",)
+
+    loaded = load_handler(FIXTURES / "batch_mean_fixed")
+    found = try_laws(loaded, ["runner"], runners=[Crashing(), Rounding()])["runner"]
+    assert found.verdict == "broken"
+    assert "through the rounding runner as json" in found.detail
+    found = try_laws(loaded, ["runner"], runners=[Crashing(), Exact()])["runner"]
+    assert (found.verdict, found.detail) == ("unable", "runner crashing ended with code 9")
+
+
+_LOGARITHM = """
+import numpy as np
+
+from parity import Batch, Float64, Handler, Schema
+
+
+class Logarithm(Handler):
+    inputs = Schema(x=Float64(ge=-10, le=10))
+    outputs = Schema(y=Float64())
+
+    def inference(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.log(inputs["x"])
+
+    def postprocess(self, outputs: np.ndarray, batch: Batch) -> dict[str, object]:
+        return {"y": outputs}
+"""
+
+
+class WithoutNaN(Rounding):
+    """A runner that cannot send NaN: it refuses such rows as "json", and makes them zero as "zero"."""
+
+    name = "without-nan"
+    wire_forms: tuple[str, ...] = ("json",)
+    lost: int | None = None
+
+    def replay(
+        self,
+        handler_ref: str,
+        rows: pa.Table,
+        profile: Profile,
+        *,
+        app_dir: str | None = None,
+        wire: str | None = None,
+    ) -> Result:
+        result = super().replay(handler_ref, rows, profile, app_dir=app_dir, wire="exact")
+        values = result.outputs["y"].numpy()
+        kept = np.flatnonzero(~np.isnan(values))
+        if wire == "zero":
+            column = Column(result.outputs["y"].field, numpy=np.nan_to_num(values, nan=0.0, neginf=-np.inf))
+            outputs = Batch(result.outputs.schema, {"y": column})
+            return Result(result.num_rows, outputs, result.index, result.errors)
+        refused = set(range(len(values))) - set(kept.tolist())
+        if self.lost is not None and self.lost < len(kept):
+            refused.add(int(kept[self.lost]))
+            kept = np.delete(kept, self.lost)
+        errors = tuple(RowError(row, "failed", "field 'y': JSON has no NaN", "y") for row in sorted(refused))
+        return Result(result.num_rows, result.outputs.take(kept), result.index[kept], errors)
+
+
+@pytest.mark.parametrize(
+    ("wire", "lost", "verdict"),
+    [("json", None, "holds"), ("json", 3, "broken"), ("zero", None, "broken")],
+    ids=["refused", "another row lost", "made zero"],
+)
+def test_answers_that_are_nan_are_judged_where_a_form_can_carry_them(
+    tmp_path: Path, wire: str, lost: int | None, verdict: str
+) -> None:
+    (tmp_path / "handler.py").write_text(_LOGARITHM, encoding="utf-8")
+    runner = WithoutNaN()
+    runner.wire_forms, runner.lost = (wire,), lost
+    loaded = load_handler(f"{tmp_path / 'handler.py'}:Logarithm")
+    assert try_laws(loaded, ["runner"], runners=[runner])["runner"].verdict == verdict
+    assert try_laws(loaded, ["wire-form"])["wire-form"].verdict == "holds"

@@ -13,6 +13,7 @@ from parity.laws.bench import Bench
 from parity.laws.outcome import LawOutcome
 from parity.laws.trials import Trial, judge, try_pair
 from parity.laws.ways import Asked, Pair, Way, together
+from parity.result import Result
 from parity.stages import traces
 
 WIRE_NOISE: Final = "other bits by another form"
@@ -26,11 +27,11 @@ class WireForm:
 
     def check(self, bench: Bench) -> LawOutcome:
         """Send the rows as JSON rows, V2 JSON and Arrow IPC."""
-        carried = carried_rows(bench)
 
         def trials() -> Iterator[Trial]:
-            straight = bench.run(carried)
             for wire, send in WIRES.items():
+                carried = bench.judged if wire == _ARROW else carried_rows(bench)
+                straight = bench.run(carried)
                 whole = _can_send(send, bench.batch(carried))
                 rows = carried if whole else [row for row in carried if _can_send(send, bench.batch([row]))]
                 way = sent(bench, wire, send if whole else _row_by_row(send))
@@ -55,13 +56,19 @@ def sent(bench: Bench, wire: str, send: Callable[[Batch], Decoded]) -> Way:
 
 
 def carried_rows(bench: Bench) -> list[int]:
-    """The judged rows that JSON can tell: the row, and its answer, which may hold NaN that JSON refuses."""
-    result = bench.engine.run(bench.batch(bench.judged))
+    """The judged rows that JSON can tell; it has no bytes that are not UTF-8, for instance."""
     told = rows.encode_rows(bench.batch(bench.judged), non_finite="string")
-    mute = {position for position, row in enumerate(told) if isinstance(row, RowError)}
-    answers = rows.encode_rows(result.outputs)
-    mute |= {int(result.index[place]) for place, row in enumerate(answers) if isinstance(row, RowError)}
-    return [position for position in bench.judged if position not in mute]
+    return [
+        position for position, row in zip(bench.judged, told, strict=True) if not isinstance(row, RowError)
+    ]
+
+
+def untold_answers(result: Result) -> dict[int, str | None]:
+    """The rows whose answers JSON cannot tell, as those that hold NaN, with the field that is why."""
+    told = rows.encode_rows(result.outputs)
+    return {
+        int(result.index[place]): row.field for place, row in enumerate(told) if isinstance(row, RowError)
+    }
 
 
 def _can_send(send: Callable[[Batch], Decoded], batch: Batch) -> bool:
@@ -96,10 +103,12 @@ def _by_arrow_ipc(batch: Batch) -> Decoded:
     return arrow.decode_table(batch.schema, arrow.decode_ipc(arrow.encode_ipc(batch.to_table())))
 
 
+_ARROW: Final = "Arrow IPC"
+
 WIRES: Final[dict[str, Callable[[Batch], Decoded]]] = {
     "JSON rows": _by_json_rows,
     "V2 JSON": _by_v2,
-    "Arrow IPC": _by_arrow_ipc,
+    _ARROW: _by_arrow_ipc,
 }
 """What a batch is after it was sent in each form."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -17,7 +17,7 @@ from parity.engine import Engine
 from parity.errors import ConfigError, FingerprintError, RunnerError
 from parity.laws.bench import Bench
 from parity.laws.explanation import Suspect
-from parity.laws.forms import carried_rows
+from parity.laws.forms import carried_rows, untold_answers
 from parity.laws.law import NotApplicableError
 from parity.laws.outcome import LawOutcome
 from parity.laws.snippets import NO_FOLDER
@@ -25,6 +25,7 @@ from parity.laws.trials import Trial, judge, try_pair
 from parity.laws.ways import Asked, Pair, Way, joined, together
 from parity.profile import Profile
 from parity.registry import Runner, replay_wires
+from parity.result import ERROR_COLUMN
 from parity.triage import Side
 from parity.triage.sides import runner_side
 
@@ -64,28 +65,36 @@ class ThroughRunner:
                     (bench.golden_scale, answers),
                     lambda _: iter(()),
                 )
+            crashed: list[str] = []
             for runner in bench.runners if bench.loaded.ref else ():
-                carried = carried_rows(bench)
-                here = bench.run(carried)
-                replayed = replay_wires(
-                    runner,
-                    bench.loaded.ref,
-                    bench.batch(carried).to_table(),
-                    bench.engine.profile,
-                    app_dir=bench.loaded.app_dir,
-                )
-                for wire, result in replayed:
-                    answers = result.to_table()
-                    if answers.num_rows != len(carried):
-                        name = f"runner {runner.name} ({wire})"
-                        raise RunnerError(
-                            f"{name}: {answers.num_rows} answers came back for {len(carried)} rows"
-                        )
-                    how = f"in this process, and through the {runner.name} runner as {wire}"
-                    pair = through(bench, runner, wire)
-                    yield Trial(how, pair, carried, (here, answers), _through(bench, pair, carried))
+                try:
+                    yield from _replayed(bench, runner)
+                except RunnerError as exc:
+                    crashed.append(str(exc))
+            if crashed:  # told once the others were heard
+                raise RunnerError("; ".join(crashed))
 
         return judge(self.name, self.sentence, bench, trials(), RUNNER_NOISE)
+
+
+def _replayed(bench: Bench, runner: Runner) -> Iterator[Trial]:
+    """The rows through a runner, in each of its wire forms."""
+    carried = carried_rows(bench)
+    result = bench.engine.run(bench.batch(carried))
+    here, untold = result.to_table(), untold_answers(result)
+    batch, profile = bench.batch(carried), bench.engine.profile
+    replayed = replay_wires(runner, bench.loaded.ref, batch.to_table(), profile, app_dir=bench.loaded.app_dir)
+    for wire, obtained in replayed:
+        answers = obtained.to_table()
+        if answers.num_rows != len(carried):
+            name = f"runner {runner.name} ({wire})"
+            raise RunnerError(f"{name}: {answers.num_rows} answers came back for {len(carried)} rows")
+        kept = _told(answers, untold)
+        positions = [carried[place] for place in kept]
+        pair = through(bench, runner, wire)
+        how = f"in this process, and through the {runner.name} runner as {wire}"
+        taken = here.take(kept), answers.take(kept)
+        yield Trial(how, pair, positions, taken, _through(bench, pair, positions))
 
 
 class Device:
@@ -180,6 +189,16 @@ def _through(bench: Bench, pair: Pair, carried: list[int]) -> Callable[[Comparis
         yield Suspect(bench.candidate(carried), pair, shrinkable=False)
 
     return suspects
+
+
+def _told(answers: pa.Table, untold: Mapping[int, str | None]) -> list[int]:
+    """The places of the answers to judge: all but those that the wire form refused, as JSON refuses NaN."""
+    errors = answers.column(ERROR_COLUMN).to_pylist()
+    return [
+        place
+        for place, error in enumerate(errors)
+        if error is None or place not in untold or error["field"] != untold[place]
+    ]
 
 
 def _given(answers: pa.Table) -> Callable[[Batch, bool], Asked]:
