@@ -257,7 +257,7 @@ def write_traces(path: Path, found: Traces) -> None:
             columns[f"{stage}:{leaf}"] = pa.array([_packed(value) for value in values], pa.large_binary())
     table = pa.table(columns)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with ipc.new_file(str(temporary(path)), table.schema) as writer:
+    with pa.OSFile(str(temporary(path)), "wb") as sink, ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     publish(path)
 

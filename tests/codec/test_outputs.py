@@ -12,10 +12,13 @@ import polars as pl
 import pyarrow
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parity.codec.outputs import build_outputs
 from parity.codec.rows import RowDecoder
 from parity.errors import OutputError
+from parity.examples import example_batch
 from parity.schema import (
     BFLOAT16,
     BFloat16,
@@ -34,6 +37,7 @@ from parity.schema import (
     Tensor,
     Timestamp,
 )
+from tests.strategies import fields
 
 pa: Any = pyarrow
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -114,6 +118,13 @@ def test_a_column_of_the_batch_may_be_returned() -> None:
     )
     assert column(Int64(nullable=True), batch["n"]) == [None, 2]
     assert column(Int64(), batch["m"]) == [1, 3]
+
+
+@given(fields(), st.integers(0, 5))
+def test_a_column_of_the_batch_may_be_returned_whatever_its_field(field: Field, rows: int) -> None:
+    batch = example_batch(Schema(y=field), rows)
+    built = build_outputs(Schema(y=field), {"y": batch["y"]}, rows, "Digits")
+    assert built["y"].arrow.equals(batch["y"].arrow)
 
 
 @pytest.mark.parametrize(

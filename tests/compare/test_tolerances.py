@@ -153,6 +153,7 @@ def test_an_ignored_column_is_shown_and_its_type_still_counts():
     found = compare(expected, pa.table({"id": [2], "x": [1]}), rules)
     assert found.verdict == "identical"
     assert found.column("id").verdict == "ignored"
+    assert found.summary().endswith("; not compared: id")
     assert not compare(expected, pa.table({"id": ["2"], "x": [1]}), rules)
     assert compare(expected.select(["id"]), expected.select(["id"]), rules).verdict == "nothing"
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from parity.cli import options
+from parity.compare import read_tolerances
 from parity.errors import ConfigError
 from parity.replay import DEFAULT_RUNNER, Wanted, html, moment_ns, replay_capture, terminal
 from parity.replay.goldens import traffic_as_golden
@@ -47,6 +48,9 @@ def replay(
         typer.Option(metavar="CASE", help="When all agrees, keep up to --limit (100) rows as a golden case."),
     ] = None,
     golden: options.GoldenDir = None,
+    tolerance: Annotated[
+        Path | None, typer.Option(help="A TOML file of tolerances; the handler's own by default.")
+    ] = None,
     html_path: Annotated[Path | None, typer.Option("--html", help="Write an HTML report here, too.")] = None,
     as_json: options.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell no progress.")] = False,
@@ -77,6 +81,7 @@ def replay(
         settings=set_ or [],
         wanted=wanted,
         assume=assumed,
+        tolerances=None if tolerance is None else read_tolerances(tolerance),
         progress=progress,
     )
     if html_path is not None:

@@ -89,7 +89,10 @@ class _OutputField:
 
     def column(self, value: Any) -> Column:
         if isinstance(value, Column):
-            value = value.arrow if value.null_count or value.field.numpy_dtype is None else value.numpy()
+            field = value.field.as_tensor if isinstance(value.field, Image) else value.field
+            ragged = isinstance(field, Tensor) and field.variable_dims > 0
+            as_arrow = value.null_count or ragged or value.field.numpy_dtype is None
+            value = value.arrow if as_arrow else value.numpy()
         library = library_of(value)
         if library == "polars":
             value = value.to_arrow()

@@ -249,10 +249,12 @@ class Comparison:
         """The verdict in one line."""
         if self.verdict == "nothing":
             return "nothing compared"
+        ignored = ", ".join(column.name for column in self.columns if column.verdict == "ignored")
+        unread = f"; not compared: {ignored}" if ignored else ""
         if self.verdict == "identical":
-            return f"{self.rows} rows bit-identical"
+            return f"{self.rows} rows bit-identical{unread}"
         if self.verdict == "within":
-            return f"{self.rows} rows within tolerance, {self.identical_rows} of them bit-identical"
+            return f"{self.rows} rows within tolerance, {self.identical_rows} of them bit-identical{unread}"
         parts = [finding.message for finding in self.findings if finding.fails]
         parts += [
             f"{column.name}: {column.failing} of {column.rows} rows differ" for column in self.divergent()
