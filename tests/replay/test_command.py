@@ -118,6 +118,12 @@ def test_traffic_that_agrees_becomes_a_golden_case(
     write_handler(tmp_path / "handlers" / "credit", weight=2.0)
     code, _, err = parity("replay", "captured", "-q", "--as-golden", "other")
     assert (code, "answers have drifted" in err) == (1, True)
+    anything = 'kind = "ignore"\nreason = "another model"\n'
+    text = "\n".join(f"[tolerance.{name}]\n{anything}" for name in ("rank", "chances"))
+    text += "\n[tolerance.score]\nkind = \"close\"\natol = 0.2"
+    (tmp_path / "new-model.toml").write_text(text, encoding="utf-8")
+    code, out, err = parity("replay", "captured", "-q", "--tolerance", "new-model.toml")
+    assert (code, "0 drift beyond the tolerance" in out) == (0, True), out + err
 
 
 def test_nothing_to_compare_is_no_success(tmp_path: Path, parity: Callable[..., tuple[int, str, str]]):
@@ -144,6 +150,7 @@ def test_nothing_to_compare_is_no_success(tmp_path: Path, parity: Callable[..., 
         (["captured", "--handler", "handlers/debit"], "did you mean 'credit'"),
         (["captured", "--profile", "fast"], "no profile 'fast'"),
         (["captured", "--sample", "0"], "sample = 0"),
+        (["captured", "--tolerance", "loose.toml"], "loose.toml"),
     ],
 )
 def test_a_wrong_option_is_told(
