@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -420,7 +423,7 @@ class Leaving(Handler):
 
     def _leave(self, stage: str) -> None:
         if self.stage == stage:
-            raise SystemExit(0)
+            sys.exit(0)
 
     def initialize(self, context):
         self._leave("initialize")
@@ -438,19 +441,44 @@ class Leaving(Handler):
         return {"y": outputs}
 
 
+class LeavingAtOnce(Leaving):
+    def _leave(self, stage: str) -> None:
+        if self.stage == stage:
+            os._exit(0)
+
+
+@pytest.mark.parametrize("leaving", [Leaving, LeavingAtOnce])
 @pytest.mark.parametrize("stage", ["preprocess", "inference", "postprocess"])
 def test_a_stage_that_exits_fails_its_rows_and_ends_no_process(
-    stage: str, monkeypatch: pytest.MonkeyPatch
+    leaving: type[Leaving], stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Leaving, "stage", stage)
-    with Engine(Leaving) as engine:
-        result = engine.run(example_batch(Leaving.inputs, 3))
+    monkeypatch.setattr(leaving, "stage", stage)
+    with Engine(leaving) as engine:
+        result = engine.run(example_batch(leaving.inputs, 3))
     assert [(error.row, error.stage, error.type) for error in result.errors] == [
         (row, stage, "SystemExit") for row in range(3)
     ]
 
 
-def test_a_handler_that_exits_while_it_is_loaded_is_a_stage_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Leaving, "stage", "initialize")
-    with pytest.raises(StageError, match="initialize raised SystemExit: 0"), Engine(Leaving):
+@pytest.mark.parametrize("leaving", [Leaving, LeavingAtOnce])
+def test_a_handler_that_exits_while_it_is_loaded_is_a_stage_error(
+    leaving: type[Leaving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "stage", "initialize")
+    with pytest.raises(StageError, match="initialize raised SystemExit: "), Engine(leaving):
         pass
+
+
+def test_processes_that_a_stage_starts_end_as_they_like() -> None:
+    class Forking(Leaving):
+        def inference(self, inputs):
+            child = os.fork()
+            if child == 0:
+                os._exit(7)
+            self.status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            return inputs + self.status
+
+    with Engine(Forking) as engine:
+        assert not engine.run(example_batch(Forking.inputs, 3)).errors
+        worker = subprocess.run([sys.executable, "-c", "import os; os._exit(5)"], check=False)
+    assert worker.returncode == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 import threading
@@ -12,7 +13,7 @@ import traceback
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 
@@ -75,6 +76,29 @@ def _noted(handler: str, stage: str, rows: int) -> Generator[None]:
             del _under_way[thread]
         else:
             _under_way[thread] = outer
+
+
+_guarded: set[int] = set()
+"""The process in which `os._exit` is guarded; a forked child has its parent's, too."""
+
+
+def _guard_exit() -> None:
+    """Let a stage that calls os._exit fail as one that calls sys.exit: it must not end a check with its code.
+
+    Elsewhere, as in a child that a stage forked, os._exit does what it always did.
+    """
+    process = os.getpid()
+    if process in _guarded:
+        return
+    _guarded.add(process)
+    end = os._exit
+
+    def guarded(status: int) -> NoReturn:
+        if os.getpid() == process and threading.get_ident() in _under_way:
+            raise SystemExit(f"os._exit({status})")
+        end(status)
+
+    os._exit = guarded
 
 
 @dataclass
@@ -162,6 +186,7 @@ class Engine:
         """
         numerics.apply(self.profile)
         _check_device(self.profile)
+        _guard_exit()
         loaded = self.loaded
         context = Context(
             profile=self.profile,

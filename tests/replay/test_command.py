@@ -120,7 +120,7 @@ def test_traffic_that_agrees_becomes_a_golden_case(
     assert (code, "answers have drifted" in err) == (1, True)
     anything = 'kind = "ignore"\nreason = "another model"\n'
     text = "\n".join(f"[tolerance.{name}]\n{anything}" for name in ("rank", "chances"))
-    text += "\n[tolerance.score]\nkind = \"close\"\natol = 0.2"
+    text += '\n[tolerance.score]\nkind = "close"\natol = 0.2'
     (tmp_path / "new-model.toml").write_text(text, encoding="utf-8")
     code, out, err = parity("replay", "captured", "-q", "--tolerance", "new-model.toml")
     assert (code, "0 drift beyond the tolerance" in out) == (0, True), out + err
