@@ -15,9 +15,9 @@ from parity.capture import (
     place_of,
     require_known,
 )
-from parity.engine import Engine
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
+from parity_online.slots import EngineLike
 
 RUNNER = "online"
 KEY_VARIABLE = "PARITY_CAPTURE_KEY"
@@ -63,7 +63,7 @@ def prepare_capture(settings: CaptureSettings) -> None:
         place_of(settings.folder).prepare()
 
 
-def open_capture(engine: Engine, settings: CaptureSettings, observer: CaptureObserver) -> CaptureWriter:
+def open_capture(engine: EngineLike, settings: CaptureSettings, observer: CaptureObserver) -> CaptureWriter:
     """The writer of what this engine, which is loaded, answers."""
     loaded, profile = engine.loaded, engine.profile
     source = Source(

@@ -66,6 +66,14 @@ def serve(
     slot: Annotated[
         str | None, typer.Option(help="Where batches run: thread, loop or auto (thread).")
     ] = None,
+    batch_limit_s: Annotated[
+        float | None,
+        typer.Option(help="Time a batch may take before its slot is given up and replaced (--timeout-s)."),
+    ] = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(help="Run each handler in so many processes of its own; 0: in the server's (0)."),
+    ] = None,
     gate: Annotated[
         str | None,
         typer.Option(help="When goldens diverge at start: strict (not ready), warn, or off (none are run)."),
@@ -128,6 +136,8 @@ def serve(
         "queue_rows": queue_rows,
         "timeout_s": timeout_s,
         "slot": slot,
+        "batch_limit_s": batch_limit_s,
+        "replicas": replicas,
         "gate": gate,
     }
     settings = ServerSettings(

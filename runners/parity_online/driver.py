@@ -56,8 +56,16 @@ class _Waiter(Generic[Item, Answer]):
     is_gone: Callable[[], bool] | None
 
 
+@dataclass(slots=True, eq=False)
+class _Run(Generic[Item, Answer]):
+    """A batch that runs."""
+
+    batch: tuple[Ticket[_Waiter[Item, Answer]], ...]
+    started_at: float
+
+
 class Driver(Generic[Item, Answer]):
-    """Queues items, runs batches one at a time, and answers.
+    """Queues items, runs as many batches at once as there are slots, and answers.
 
     Args:
         policy: how to batch.
@@ -67,6 +75,7 @@ class Driver(Generic[Item, Answer]):
         observer: hears of batches, expiries and cancellations.
         timer_slack_s: how late the loop's timers fire; delays and deadlines are met so much sooner instead,
             since both are promised as the most that a request waits.
+        capacity: how many batches may run at once.
     """
 
     def __init__(
@@ -78,6 +87,7 @@ class Driver(Generic[Item, Answer]):
         clock: Callable[[], float] | None = None,
         observer: Observer | None = None,
         timer_slack_s: float = 0.0,
+        capacity: int = 1,
     ) -> None:
         self.policy = policy
         self._timer_slack_s = timer_slack_s
@@ -86,8 +96,8 @@ class Driver(Generic[Item, Answer]):
         self._clock = clock or loop.time
         self._observer = observer
         self._batcher: Batcher[_Waiter[Item, Answer]] = Batcher(policy, _nobody_waits)
-        self._running: tuple[Ticket[_Waiter[Item, Answer]], ...] = ()
-        self._started_at = 0.0
+        self._capacity = capacity
+        self._runs: list[_Run[Item, Answer]] = []
         self._pump_is_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -98,6 +108,11 @@ class Driver(Generic[Item, Answer]):
     def queued_rows(self) -> int:
         """Rows that wait now."""
         return self._batcher.queued_rows
+
+    def set_capacity(self, capacity: int) -> None:
+        """Let so many batches run at once from now on; 0 keeps what comes in the queue."""
+        self._capacity = capacity
+        self._pump_soon()
 
     def submit(
         self,
@@ -158,7 +173,7 @@ class Driver(Generic[Item, Answer]):
         Those that are unfinished after `timeout_s` get `DrainingError`.
         """
         self._is_draining = True
-        if not self._running and not self._batcher.queued_rows:
+        if not self._runs and not self._batcher.queued_rows:
             return 0
         self._idle = self._loop.create_future()
         self._pump_soon()
@@ -182,12 +197,14 @@ class Driver(Generic[Item, Answer]):
     def _pump(self, ahead_s: float = 0.0) -> None:
         self._pump_is_due = False
         now = self._clock()
-        step = self._batcher.step(now + ahead_s, slot_free=not self._running)
-        self._answer_leavers(step)
-        if step.batch:
+        while True:
+            step = self._batcher.step(now + ahead_s, slot_free=len(self._runs) < self._capacity)
+            self._answer_leavers(step)
+            if not step.batch:
+                break
             self._start(step.batch, now)
         wake_at = step.wake_at
-        for ticket in self._running:
+        for ticket in (ticket for run in self._runs for ticket in run.batch):
             deadline = ticket.deadline
             if deadline is None or ticket.item.future.done():
                 continue
@@ -196,13 +213,13 @@ class Driver(Generic[Item, Answer]):
             elif wake_at is None or deadline < wake_at:
                 wake_at = deadline
         self._wake_by(wake_at, now)
-        is_idle = not self._running and not self._batcher.queued_rows
+        is_idle = not self._runs and not self._batcher.queued_rows
         if is_idle and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
     def _start(self, batch: tuple[Ticket[_Waiter[Item, Answer]], ...], now: float) -> None:
-        self._running = batch
-        self._started_at = now
+        run = _Run(batch, now)
+        self._runs.append(run)
         if self._observer is not None:
             self._observer.dispatched(
                 [now - ticket.enqueued_at for ticket in batch], sum(ticket.rows for ticket in batch)
@@ -212,11 +229,13 @@ class Driver(Generic[Item, Answer]):
         except Exception as exc:  # noqa: BLE001 - answered to each request of the batch
             answers = self._loop.create_future()
             answers.set_exception(exc)
-        answers.add_done_callback(self._finished)
+        answers.add_done_callback(lambda answers: self._finished(run, answers))
 
-    def _finished(self, answers: asyncio.Future[Sequence[Answer]]) -> None:
-        batch, self._running = self._running, ()
-        self._batcher.record_service(sum(ticket.rows for ticket in batch), self._clock() - self._started_at)
+    def _finished(self, run: _Run[Item, Answer], answers: asyncio.Future[Sequence[Answer]]) -> None:
+        batch = run.batch
+        self._runs.remove(run)
+        seconds = (self._clock() - run.started_at) / max(1, self._capacity)
+        self._batcher.record_service(sum(ticket.rows for ticket in batch), seconds)
         self._pump_soon()
         error = asyncio.CancelledError() if answers.cancelled() else answers.exception()
         if error is None and len(answers.result()) != len(batch):
@@ -266,7 +285,7 @@ class Driver(Generic[Item, Answer]):
         given_up = 0
         error = DrainingError("the server is shutting down and ran out of time to finish this request")
         queued = self._batcher.leave_all()
-        for ticket in (*self._running, *queued):
+        for ticket in (*(ticket for run in self._runs for ticket in run.batch), *queued):
             if not ticket.item.future.done():
                 ticket.item.future.set_exception(error)
                 given_up += 1

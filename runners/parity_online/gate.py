@@ -15,12 +15,13 @@ import numpy as np
 from parity import golden
 from parity.batch import Batch
 from parity.compare import compare
-from parity.engine import Engine, merge
+from parity.engine import merge
 from parity.errors import GoldenError
 from parity.examples import example_batch
 from parity.result import Result
 from parity_online import logs
 from parity_online.served import Columns, ColumnsWork, ServedModel
+from parity_online.slots import EngineLike
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ async def divergences_of(model: ServedModel) -> list[str]:
     return found
 
 
-def warm_up(engine: Engine, max_batch: int) -> float:
+def warm_up(engine: EngineLike, max_batch: int) -> float:
     """Run every bucket, or the smallest and the largest batch; the seconds that a warm largest one takes.
 
     The rows are golden ones where there are any, and made up from the schema otherwise; a handler may refuse
@@ -114,7 +115,7 @@ def _result(rows: int, answer: Columns) -> Result:
     return Result(rows, answer.outputs, index, answer.errors)
 
 
-def _golden_rows(engine: Engine, rows: int) -> Batch:
+def _golden_rows(engine: EngineLike, rows: int) -> Batch:
     """So many rows to warm up with: golden ones, repeated as needed."""
     with contextlib.suppress(GoldenError):
         for case in golden.find_cases(engine.loaded):
@@ -125,7 +126,7 @@ def _golden_rows(engine: Engine, rows: int) -> Batch:
     return example_batch(engine.loaded.inputs, rows)
 
 
-def _timed(engine: Engine, batch: Batch) -> float:
+def _timed(engine: EngineLike, batch: Batch) -> float:
     started = time.perf_counter()
     engine.run(batch)
     return time.perf_counter() - started

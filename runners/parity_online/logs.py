@@ -52,6 +52,11 @@ def batch(number: int) -> Generator[None]:
         _BATCH.reset(token)
 
 
+def batch_number() -> int | None:
+    """The number of the batch that this thread runs."""
+    return _BATCH.get()
+
+
 def text(value: object) -> str:
     """A value for `key=value`: as it is when it has no blank, quoted otherwise."""
     shown = str(value)

@@ -74,6 +74,10 @@ class Metrics:
             "parity_capture_failures", "Parts of the capture that could not be written", _LABELS
         )
         self.queue_rows = Gauge("parity_queue_rows", "Rows waiting", _LABELS, registry=self.registry)
+        self.slots = Gauge("parity_slots", "Slots that can take a batch", _LABELS, registry=self.registry)
+        self.slots_lost = self._counter(
+            "parity_slots_lost", "Slots whose batch hung, or whose process died", (*_LABELS, "cause")
+        )
         self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
 
     def model(self, name: str, version: str) -> ModelMetrics:
@@ -137,6 +141,8 @@ class ModelMetrics:
         self._cancelled = metrics.cancelled.labels(*labels)
         self.gate_divergences = metrics.gate_divergences.labels(*labels)
         self.ready = metrics.ready.labels(*labels)
+        self.slots = metrics.slots.labels(*labels)
+        self._slots_lost = {cause: metrics.slots_lost.labels(*labels, cause) for cause in ("hung", "died")}
         self.capture = CaptureMetrics(metrics, labels)
 
     def show(self, queued_rows: Callable[[], float]) -> None:
@@ -173,6 +179,10 @@ class ModelMetrics:
         self._rows.inc(rows - len(result.errors))
         for error in result.errors:
             self._row_errors[error.kind].inc()
+
+    def lost_slot(self, cause: str) -> None:
+        """A slot was lost: "hung" or "died"."""
+        self._slots_lost[cause].inc()
 
     def padded(self, share: float) -> None:
         """A batch's inference rows had this share of padding."""

@@ -13,7 +13,8 @@ Status     Cause
 413, 415   the body is too large, or of another content type
 499        the client left (seen in metrics and logs only)
 500        a stage failed; the log tells more under the id
-503        not ready, draining, or the queue is full; `Retry-After` says when to return
+503        not ready, draining, the queue is full, or what ran the batch hung or died; `Retry-After` says when
+           to return
 504        the deadline passed
 """
 
@@ -31,6 +32,8 @@ import orjson
 from parity.errors import MalformedError, ParityError, RowError
 from parity_online.batcher import QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError
+from parity_online.remote import ReplicaDiedError
+from parity_online.slots import SlotHungError
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -93,6 +96,10 @@ def as_problem(error: BaseException) -> ProblemError:
         return ProblemError(503, "queue_full", str(error), retry_after_s=error.retry_after_s)
     if isinstance(error, DrainingError):
         return ProblemError(503, "draining", str(error), retry_after_s=1.0)
+    if isinstance(error, SlotHungError):
+        return ProblemError(503, "slot_hung", str(error), retry_after_s=1.0)
+    if isinstance(error, ReplicaDiedError):
+        return ProblemError(503, "replica_died", str(error), retry_after_s=1.0)
     if isinstance(error, DeadlineExceededError):
         return ProblemError(504, "deadline", str(error))
     return ProblemError(500, "internal", "the server failed; its log tells more under this id")

@@ -1,12 +1,14 @@
 """One handler being served: its engine on its slot, its batcher, and whether it may take requests.
 
 States: loading -> ready, or refused (a golden case diverged under a strict gate), or failed (it could not be
-loaded); draining from the moment the server is told to stop.
+loaded); recovering while no slot can take a batch, then ready again; draining from the moment the server is
+told to stop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -30,15 +32,10 @@ from parity_online.capturing import open_capture
 from parity_online.driver import Driver
 from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
+from parity_online.remote import RemoteEngine
 from parity_online.settings import ModelSettings
-from parity_online.slot import (
-    LOOP_BATCH_LIMIT_S,
-    LOOP_BATCH_TOLERATED_S,
-    LoopSlot,
-    Slot,
-    SlotKind,
-    ThreadSlot,
-)
+from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
+from parity_online.slots import EngineLike, Slots
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ _RETIRE_LOOK_S = 0.01
 TIMER_SLACK_S = 0.001
 """libuv's timers have milliseconds and fire up to one late."""
 
-State = Literal["loading", "ready", "refused", "failed", "draining"]
+State = Literal["loading", "ready", "recovering", "refused", "failed", "draining"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +128,7 @@ class ServedModel:
         self.name = loaded.name
         self.version = loaded.version
         self.engine = Engine(loaded, profile)
+        self._configured = profile
         self.profile = self.engine.profile  # with the buckets of a certificate, where the profile is exact
         self.settings = settings.fitting(self.profile)
         self.decoder = RowDecoder(loaded.inputs)
@@ -144,11 +142,10 @@ class ServedModel:
         self.in_flight = 0
         self._is_shown = False
         self._driver: Driver[Work, Texts | Columns] | None = None
-        self._slot: Slot | None = None
-        self._thread: Slot | None = None
+        self._slots: Slots | None = None
         self._capture: CaptureWriter | None = None
         self._slow_batches = 0
-        self._batches = 0
+        self._batches = itertools.count(1)
 
     @property
     def captures(self) -> bool:
@@ -176,31 +173,33 @@ class ServedModel:
             raise self._not_ready()
         return self.driver
 
-    async def load(self, warm_up: Callable[[Engine, int], float]) -> None:
-        """Load the handler on a thread of its own, warm it up, choose its slot and open its queue.
+    async def load(self, warm_up: Callable[[EngineLike, int], float]) -> None:
+        """Load the handler on each slot, warm them up, and open the queue.
 
         Args:
             warm_up: runs batches of up to so many rows through the engine and returns the seconds that a warm
-                one takes; called on the thread.
+                one takes; called on the slot's thread.
         """
         loop = asyncio.get_running_loop()
         started = time.perf_counter()
-        thread = ThreadSlot(loop, f"parity-slot-{self.name}")
-        await thread.run(self.engine.__enter__)
-        self.reason = "it is being warmed up"
-        batch_s = await thread.run(lambda: warm_up(self.engine, self.settings.max_batch))
-        wanted = self.settings.slot
-        self._thread = thread
+        settings = self.settings
+        slots = self._slots = Slots(
+            self._make_engine,
+            max(1, settings.replicas),
+            self.name,
+            limit_s=settings.batch_limit_s or settings.timeout_s,
+            observer=self,
+        )
+        batch_s = await slots.open(lambda engine: warm_up(engine, settings.max_batch))
+        wanted = "thread" if settings.replicas else settings.slot
         if wanted == "loop" or (wanted == "auto" and batch_s < LOOP_BATCH_LIMIT_S):
             # Torch keeps its thread count per thread: without this the loop's matrix products would use all
             # cores, 40 times slower when these are busy, and give other bits.
             numerics.apply(self.profile)
-            self._slot = LoopSlot(loop)
-        else:
-            self._slot = thread
-        self.slot_kind = self._slot.kind
+            slots.use_loop(LoopSlot(loop))
+        self.slot_kind = slots.kind
         if self.settings.capture.folder:
-            self._capture = await thread.run(self._open_capture)
+            self._capture = await asyncio.to_thread(self._open_capture, slots.engine)
         self._driver = Driver(
             self.settings.policy(),
             self._run_batch,
@@ -208,7 +207,9 @@ class ServedModel:
             clock=time.monotonic,  # uvloop's own is cached and counts whole milliseconds
             observer=self.metrics,
             timer_slack_s=TIMER_SLACK_S,
+            capacity=slots.alive,
         )
+        self.metrics.slots.set(slots.alive)
         logger.info(
             "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",
             logs.text(self.name),
@@ -256,9 +257,8 @@ class ServedModel:
         given_up = 0
         if self._driver is not None:
             given_up = await self._driver.drain(timeout_s)
-        if self._thread is not None:
-            self._thread.run(lambda: self.engine.__exit__(None, None, None))
-            self._thread.close()
+        if self._slots is not None:
+            await self._slots.close()
         if self._capture is not None:
             await asyncio.to_thread(self._capture.close)
         return given_up
@@ -267,16 +267,35 @@ class ServedModel:
         kind = "draining" if self.state == "draining" else "not_ready"
         return ProblemError(503, kind, f"model {self.name!r} is not ready: {self.reason}", retry_after_s=1.0)
 
-    def _open_capture(self) -> CaptureWriter:
-        return open_capture(self.engine, self.settings.capture, self.metrics.capture)
+    def slots_changed(self, alive: int, reason: str) -> None:
+        """See `parity_online.slots.Observer`."""
+        self.metrics.slots.set(alive)
+        if self._driver is not None:
+            self._driver.set_capacity(alive)
+        if alive == 0 and self.state in ("ready", "recovering"):
+            self.set_state("recovering", reason)
+        elif alive and self.state == "recovering":
+            self.set_state("ready")
+
+    def slot_lost(self, cause: str) -> None:
+        """See `parity_online.slots.Observer`."""
+        self.metrics.lost_slot(cause)
+
+    def _make_engine(self) -> EngineLike:
+        if not self.settings.replicas:
+            return Engine(self.loaded, self._configured)
+        return RemoteEngine(self.loaded, self._configured, self.profile)
+
+    def _open_capture(self, engine: EngineLike) -> CaptureWriter:
+        return open_capture(engine, self.settings.capture, self.metrics.capture)
 
     def _queued_rows(self) -> float:
         return 0.0 if self._driver is None else self._driver.queued_rows
 
     def _run_batch(self, works: list[Work]) -> asyncio.Future[Sequence[Texts | Columns]]:
-        assert self._slot is not None, "the driver is made after the slot"
+        assert self._slots is not None, "the driver is made after the slots"
         started = time.perf_counter()
-        answers = self._slot.run(lambda: self._score(works))
+        answers = self._slots.run(lambda engine: self._score(engine, works))
         if self.slot_kind == "loop" and self.settings.slot == "auto":
             self._leave_loop_if_slow(time.perf_counter() - started)
         return answers
@@ -285,18 +304,19 @@ class ServedModel:
         """Batches slower than the warm-up promised would keep the loop from answering anybody else."""
         self._slow_batches += batch_s > LOOP_BATCH_TOLERATED_S
         if self._slow_batches >= _SLOW_BATCHES_ALLOWED:
-            self._slot, self.slot_kind = self._thread, "thread"
+            assert self._slots is not None, "a batch has run"
+            self._slots.use_loop(None)
+            self.slot_kind = "thread"
             logger.warning(
                 "event=slot_moved model=%s slot=thread batch_s=%.4f", logs.text(self.name), batch_s
             )
 
-    def _score(self, works: list[Work]) -> Sequence[Texts | Columns]:
+    def _score(self, engine: EngineLike, works: list[Work]) -> Sequence[Texts | Columns]:
         """Run one batch and cut its answers to the works; on the slot."""
-        self._batches += 1
-        number = self._batches
+        number = next(self._batches)
         batch = self._assemble(works)
         with logs.batch(number):
-            result = self.engine.run(batch)
+            result = engine.run(batch)
         if self._capture is not None:
             shares = [work.share for work in works]
             self._capture.offer(Scored(batch, result, shares, number, time.perf_counter()))

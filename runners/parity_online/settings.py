@@ -16,6 +16,8 @@ from parity_online.slot import SlotChoice
 Gate = Literal["strict", "warn", "off"]
 HttpChoice = Literal["fast", "asgi"]
 
+_REPLICAS_MOST = 256
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
@@ -28,6 +30,9 @@ class ModelSettings:
         timeout_s: how long a request may take before it is answered 504; a request may ask for less.
         slot: where batches run: "thread"; "loop", the event loop itself, where a handler that hangs stops the
             whole server; or "auto": the loop when a warm-up batch takes less than 0.25 ms.
+        batch_limit_s: how long a batch may take before its slot is given up and replaced; `timeout_s`
+            when None.
+        replicas: how many processes of its own a handler runs in; 0 runs it in the server's process.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
         capture: whether and how its traffic is recorded.
@@ -41,6 +46,8 @@ class ModelSettings:
     queue_rows: int = 1024
     timeout_s: float = 30.0
     slot: SlotChoice = "thread"
+    batch_limit_s: float | None = None
+    replicas: int = 0
     gate: Gate = "strict"
     capture: CaptureSettings = field(default_factory=CaptureSettings)
 
@@ -51,6 +58,11 @@ class ModelSettings:
                 raise _wrong(key, value, "a number of rows, at least 1")
         _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
         _require_seconds("timeout_s", self.timeout_s, least=0.001)
+        if self.batch_limit_s is not None:
+            _require_seconds("batch_limit_s", self.batch_limit_s, least=0.001)
+        replicas = cast("Any", self.replicas)
+        if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= _REPLICAS_MOST:
+            raise _wrong("replicas", replicas, f"a number of processes, 0 to {_REPLICAS_MOST}")
         for key, choices in (("slot", get_args(SlotChoice)), ("gate", get_args(Gate))):
             if getattr(self, key) not in choices:
                 raise _wrong(key, getattr(self, key), f"one of {', '.join(choices)}")

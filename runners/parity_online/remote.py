@@ -1,0 +1,152 @@
+"""An engine in another process: what `Engine` is to a slot, over a socket to a replica.
+
+Blocking, for a slot's thread. A replica that dies takes its one batch with it and nothing else; whoever runs
+the batch is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import subprocess
+import sys
+from typing import Self
+
+import orjson
+
+from parity.batch import Batch
+from parity.codec.frames_ipc import decode_result, encode_batch
+from parity.errors import ParityError, RunnerError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity.result import Result
+from parity_online import logs
+from parity_online.frames import receive_frame, send_frame
+
+logger = logging.getLogger(__name__)
+
+_STOP_S = 10.0
+
+
+class ReplicaDiedError(ParityError):
+    """The process that ran a batch ended before it had answered."""
+
+
+class RemoteEngine:
+    """One handler under one profile in a process of its own; a context manager.
+
+    Args:
+        loaded: the handler.
+        profile: its profile as configured; the replica holds it to its certificate where it is exact.
+        resolved: the profile with the certificate's buckets.
+    """
+
+    def __init__(self, loaded: LoadedHandler, profile: Profile, resolved: Profile) -> None:
+        self.loaded = loaded
+        self.profile = resolved
+        self._configured = profile
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+        self._fingerprint: dict[str, str] = {}
+
+    @property
+    def pid(self) -> int:
+        """The replica's process id; 0 before it is started."""
+        return 0 if self._process is None else self._process.pid
+
+    def __enter__(self) -> Self:
+        """Start the process and load the handler there.
+
+        Raises:
+            RunnerError: the handler could not be loaded, or the process died.
+        """
+        # Imported late, and only for its constants: `python -m` runs that module as a program.
+        from parity_online import replica
+
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", replica.__name__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,  # our own standard output speaks in events
+                pass_fds=[theirs.fileno()],
+            )
+        self._connection = ours
+        config = {
+            "ref": self.loaded.ref,
+            "app_dir": self.loaded.app_dir,
+            "name": self.loaded.name,
+            "version": self.loaded.version,
+            "profile": self._configured.name,
+            "profile_settings": self._configured.to_settings(),
+            "log_level": logging.getLevelName(logging.getLogger().level).lower(),
+        }
+        try:
+            send_frame(ours, replica.CONFIGURE, orjson.dumps(config))
+            kind, body = receive_frame(ours)
+        except (EOFError, OSError) as exc:
+            self.kill()
+            raise RunnerError(f"a replica of {self.loaded.name} {self._end()} while it loaded") from exc
+        if kind == replica.FAILED:
+            self.kill()
+            raise RunnerError(str(orjson.loads(body)["error"]))
+        self._fingerprint = orjson.loads(body)
+        logger.info("event=replica_started model=%s pid=%d", logs.text(self.loaded.name), self.pid)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """End the process: in order where it waits, and not so where it does not end."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def fingerprint(self) -> dict[str, str]:
+        """The replica's fingerprint."""
+        return dict(self._fingerprint)
+
+    def run(self, batch: Batch) -> Result:
+        """The answers of the replica.
+
+        Raises:
+            ReplicaDiedError: it died first.
+            RuntimeError: its engine raised.
+        """
+        from parity_online import replica
+
+        assert self._connection is not None, "entered"
+        try:
+            send_frame(self._connection, replica.BATCH, encode_batch(batch, number=logs.batch_number()))
+            kind, body = receive_frame(self._connection)
+        except (EOFError, OSError) as exc:
+            raise ReplicaDiedError(
+                f"the process that ran this request {self._end()}; it is being replaced, send the "
+                "request again"
+            ) from exc
+        if kind == replica.FAILED:
+            found = orjson.loads(body)
+            raise RuntimeError(f"{found['type']} in replica {self.pid}: {found['error']}")
+        return decode_result(self.loaded.outputs, body)
+
+    def kill(self) -> None:
+        """End the process at once; from any thread."""
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    def _end(self) -> str:
+        """How the process ended, in words."""
+        assert self._process is not None, "started"
+        try:
+            code = self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
+        logger.warning(
+            "event=replica_ended model=%s pid=%d code=%d", logs.text(self.loaded.name), self.pid, code
+        )
+        return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
