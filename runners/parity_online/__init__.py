@@ -18,7 +18,7 @@ class OnlineRunner:
 
     name = "online"
     command_name = "serve"
-    wire_forms = ("rows", "oip")
+    wire_forms = ("rows", "oip", "oip-binary")
 
     @property
     def command(self) -> Any:

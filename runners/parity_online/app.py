@@ -15,7 +15,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from parity_online import logs, metrics, openapi
+from parity.errors import shown
+from parity_online import logs, metrics, openapi, triton
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
 from parity_online.repository import Repository
@@ -24,7 +25,7 @@ from parity_online.served import ServedModel
 logger = logging.getLogger(__name__)
 
 SERVER_NAME = "parity"
-EXTENSIONS = ("model_configuration", "model_repository", "parameters")
+EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
 
 _MANAGEMENT_BODY_BYTES = 65536
 
@@ -41,7 +42,7 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     app = FastAPI(title="parity", version=version, summary="One handler, many runners, proven equal")
     _add_health(app, models)
     _add_metadata(app, models, version)
-    _add_repository(app, repository)
+    _add_repository(app, models, repository)
     _add_wrong_turns(app, models)
     models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
@@ -107,6 +108,9 @@ def _add_metadata(app: FastAPI, models: Models, version: str) -> None:
     def names() -> Response:
         return _json({"models": models.names})
 
+    # Before the model of that name: Triton's statistics of all models.
+    triton.add_statistics(app, models)
+
     @app.get("/v2/models/{name}", tags=["metadata"], summary="A model's tensors")
     @app.get("/v2/models/{name}/versions/{version}", tags=["metadata"], include_in_schema=False)
     def metadata(name: str, version: str | None = None) -> Response:
@@ -129,7 +133,7 @@ def _add_metadata(app: FastAPI, models: Models, version: str) -> None:
         return _json(model_config(models.find(name, version)))
 
 
-def _add_repository(app: FastAPI, repository: Repository | None) -> None:
+def _add_repository(app: FastAPI, models: Models, repository: Repository | None) -> None:
     """Triton's model repository extension."""
 
     def managed() -> Repository:
@@ -146,8 +150,11 @@ def _add_repository(app: FastAPI, repository: Repository | None) -> None:
     )
     async def index(request: Request) -> Response:
         asked = await _object(request)
-        entries = managed().index()
-        if asked.get("ready"):
+        entries = triton.repository_index(models) if repository is None else repository.index()
+        ready = asked.get("ready", False)
+        if not isinstance(ready, bool):
+            raise ProblemError(400, "malformed", f"ready is {shown(ready)}; expected true or false")
+        if ready:
             entries = [entry for entry in entries if entry["state"] == "READY"]
         return Response(orjson.dumps(entries), media_type="application/json")
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from parity.capture import Origin
-from parity_online import logs, predictions, v2
+from parity_online import logs
+from parity_online.compression import read_encoded, write_encoded
 from parity_online.models import VERSION_HEADER, Models, Versions
-from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
+from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id
+from parity_online.protocols import PROTOCOLS, Call, Protocol
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
@@ -32,69 +34,17 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What a protocol needs beside the body.
-
-    Attributes:
-        model: the model asked for.
-        request: what the headers told.
-        deadline: on `time.monotonic`.
-        show_failures: see `ServerSettings`.
-        origin: the request as a capture knows it; None where nothing is captured.
-    """
-
-    model: ServedModel
-    request: Request
-    deadline: float
-    show_failures: bool
-    origin: Origin | None = None
-
-
-Protocol = Callable[[Call, bytes], Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A protocol and where it is spoken.
-
-    Attributes:
-        name: the protocol's name in metrics and logs.
-        protocol: answers a body.
-        wire: the wire form, as a capture names it.
-        path: where the default version answers; `{name}` stands for the model's name.
-        version_path: where a version answers; `{version}` stands for it.
-    """
-
-    name: str
-    protocol: Protocol
-    wire: str
-    path: str
-    version_path: str
-
-
-FORMS = (
-    Form("predictions", predictions.answer, "rows", "/predictions/{name}", "/predictions/{name}/{version}"),
-    Form("v2", v2.answer, "oip", "/v2/models/{name}/infer", "/v2/models/{name}/versions/{version}/infer"),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Route:
-    """Where an inference request goes: a form, and a name's versions or one of them."""
+    """Where an inference request goes: a protocol, and a name's versions or one of them."""
 
-    form: Form
+    protocol: Protocol
     versions: Versions
     version: str | None = None
 
     @property
     def name(self) -> str:
         """The protocol's name."""
-        return self.form.name
-
-    @property
-    def wire(self) -> str:
-        """The wire form's name."""
-        return self.form.wire
+        return self.protocol.name
 
     @property
     def nominal(self) -> ServedModel:
@@ -150,11 +100,11 @@ class FastPath:
 
         for name in self._models.names:
             versions = self._models.versions(name)
-            for form in FORMS:
-                add(form.path, Route(form, versions), name=name)
+            for protocol in PROTOCOLS:
+                add(protocol.path, Route(protocol, versions), name=name)
                 for model in versions.models:
-                    route = Route(form, versions, model.version)
-                    add(form.version_path, route, name=name, version=model.version)
+                    route = Route(protocol, versions, model.version)
+                    add(protocol.version_path, route, name=name, version=model.version)
         self._routes, self._raw_routes = routes, raw
 
     def route(self, url: bytes) -> Route | None:
@@ -163,9 +113,9 @@ class FastPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        if scope["type"] == "http" and scope["method"] == "POST":
+        if scope["type"] == "http" and (scope["method"] == "POST" or scope["method"] == "PUT"):
             route = self._routes.get(scope["path"])
-            if route is not None:
+            if route is not None and scope["method"] in route.protocol.verbs:
                 await self._serve(route, scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -189,7 +139,11 @@ class FastPath:
             deadline = time.monotonic() + self._timeout_s(model, request)
             origin = _origin(route, request, started) if model.captures else None
             call = Call(model, request, deadline, self._settings.show_failures, origin)
-            answer = await route.form.protocol(call, body)
+            if request.encoding is not None:
+                body = await read_encoded(request, body, self.body_limit_bytes)
+            answer = await route.protocol.answer(call, body)
+            if request.accepts is not None:
+                answer = await write_encoded(request, answer)
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():
                 raise
@@ -246,11 +200,13 @@ class FastPath:
             logs.text(problem.detail or problem),
             exc_info=error if unforeseen else None,
         )
-        return render(problem, request_id, show_failures=self._settings.show_failures, close=self.is_draining)
+        return route.protocol.render(
+            problem, request_id, show_failures=self._settings.show_failures, close=self.is_draining
+        )
 
 
 def _origin(route: Route, request: Request, started: float) -> Origin:
     """The request as a capture knows it; one without an id gets one, which its answer tells."""
     if request.id is None:
         request.id = new_id()
-    return Origin(request.id, route.wire, time.time_ns(), started)
+    return Origin(request.id, route.protocol.wire, time.time_ns(), started)

@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from parity.result import Result
 from parity_online.counting import LoopHistogram
+from parity_online.statistics import Statistics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -123,6 +124,7 @@ class ModelMetrics:
         labels = (name, version)
         self._labels = labels
         self._metrics = metrics
+        self.statistics = Statistics()
         self._request_seconds = {p: metrics.request_seconds.labels(*labels, p) for p in PROTOCOLS}
         self._ok = {p: metrics.answers.labels(*labels, p, "200") for p in PROTOCOLS}
         self._queue_seconds = metrics.queue_seconds.labels(*labels)
@@ -161,6 +163,7 @@ class ModelMetrics:
         for wait_s in waits_s:
             observe(wait_s)
         self._batch_rows.observe(rows)
+        self.statistics.dispatched(waits_s)
 
     def expired(self, requests: int) -> None:
         """See `parity_online.driver.Observer`."""
@@ -177,6 +180,7 @@ class ModelMetrics:
             if child is not None:
                 child.observe(seconds)
         self._rows.inc(rows - len(result.errors))
+        self.statistics.scored(rows, rows - len(result.errors), result.timings)
         for error in result.errors:
             self._row_errors[error.kind].inc()
 
@@ -196,11 +200,13 @@ class ModelMetrics:
         """A request was answered 200."""
         self._request_seconds[protocol].observe(seconds)
         self._ok[protocol].inc()
+        self.statistics.answered(seconds)
 
     def failed(self, protocol: str, seconds: float, status: int, kind: str) -> None:
         """A request was answered with an error, or its client left (499)."""
         self._request_seconds[protocol].observe(seconds)
         self._metrics.answers.labels(*self._labels, protocol, str(status)).inc()
         self._metrics.errors.labels(*self._labels, kind).inc()
+        self.statistics.failed(seconds)
         if kind in self._rejected:
             self._rejected[kind].inc()

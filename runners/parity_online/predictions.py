@@ -10,17 +10,17 @@ a list of objects   200 and a list of the same length and order, the answer of a
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from parity.codec.decoded import RowInvalidError
-from parity.codec.rows import dumps, loads
+from parity.codec.rows import RowDecoder, dumps, loads
 from parity.errors import RowError, shown
 from parity_online import logs
+from parity_online.call import Call
+from parity_online.columns import read_body
 from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
+from parity_online.request import require_json
 from parity_online.served import RowsWork, Texts
-
-if TYPE_CHECKING:
-    from parity_online.fastpath import Call
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ async def answer(call: Call, body: bytes) -> Answer:
     """
     model = call.model
     driver = model.require_ready()
-    value: Any = loads(body)
+    require_json(call.request)
+    value: Any = await read_body(len(body), lambda: loads(body))
     if isinstance(value, dict):
         try:
             row = model.decoder.decode_one(cast("dict[str, Any]", value))
@@ -51,13 +52,13 @@ async def answer(call: Call, body: bytes) -> Answer:
             raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
         return json_answer(200, text, call.request.id)
     if isinstance(value, list):
-        return await _answer_list(call, cast("list[Any]", value))
+        return await _answer_list(call, cast("list[Any]", value), len(body))
     raise ProblemError(
         400, "malformed", f"the body is {shown(value)}: expected a JSON object (one row) or a list of objects"
     )
 
 
-async def _answer_list(call: Call, objects: list[Any]) -> Answer:
+async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
     model = call.model
     policy = model.settings
     if len(objects) > policy.queue_rows:
@@ -68,14 +69,7 @@ async def _answer_list(call: Call, objects: list[Any]) -> Answer:
             "fewer rows at a time, or score them with `parity batch`",
         )
     entries: list[bytes | RowError] = [b""] * len(objects)
-    good: list[Any] = []
-    places: list[int] = []
-    for place, value in enumerate(objects):
-        try:
-            good.append(model.decoder.decode_one(value))
-            places.append(place)
-        except RowInvalidError as exc:
-            entries[place] = exc.at(place)
+    good, places = await read_body(size, lambda: _decoded(model.decoder, objects, entries))
     if len(good) < len(objects):
         model.metrics.refused_rows(len(objects) - len(good))
     works = [
@@ -100,6 +94,21 @@ async def _answer_list(call: Call, objects: list[Any]) -> Answer:
             entries[places[at]] = text
             at += 1
     return _list_answer(call, entries, failed)
+
+
+def _decoded(
+    decoder: RowDecoder, objects: list[Any], entries: list[bytes | RowError]
+) -> tuple[list[Any], list[int]]:
+    """The rows that fit, and their places; the errors of the others go into `entries`."""
+    good: list[Any] = []
+    places: list[int] = []
+    for place, value in enumerate(objects):
+        try:
+            good.append(decoder.decode_one(value))
+            places.append(place)
+        except RowInvalidError as exc:
+            entries[place] = exc.at(place)
+    return good, places
 
 
 def _list_answer(call: Call, entries: list[bytes | RowError], failed: list[tuple[RowError, int]]) -> Answer:

@@ -20,7 +20,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from parity_online.fastpath import FastPath, Route
-from parity_online.problems import Answer, ProblemError, new_id, render
+from parity_online.problems import Answer, ProblemError, new_id
 from parity_online.request import Request, read_headers, slow_body
 from parity_online.wire import write_answer
 
@@ -147,7 +147,7 @@ class FastProtocol(HttpToolsProtocol):
                 exchange.route.name, timeout_s, problem.status, problem.kind
             )
             request_id = exchange.request.id or new_id()
-            write_answer(exchange, render(problem, request_id, close=True))
+            write_answer(exchange, exchange.route.protocol.render(problem, request_id, close=True))
             self.transport.close()
 
     def _cancel_body_timer(self) -> None:

@@ -1,6 +1,6 @@
 """Rows through the whole online path: a real server process, concurrent HTTP requests, either wire form.
 
-As "rows" each row is a request of its own; as "oip" requests hold 1 to 5 rows. Requests are in flight
+As "rows" each row is a request of its own; in the other forms requests hold 1 to 5. Requests are in flight
 together, so that batches mix them. Answers come back by row, decoded with their dtypes; errors are read from
 the error answers.
 """
@@ -21,11 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from parity.batch import Batch
-from parity.codec import arrow, oip, rows
+from parity.codec import arrow, rows
 from parity.errors import (
     ConfigError,
     RowError,
-    RowErrorKind,
     RowsError,
     RunnerError,
     SchemaError,
@@ -36,9 +35,8 @@ from parity.profile import Profile
 from parity.registry import load_handler
 from parity.result import Result, empty_batch
 from parity_online.client import Client, Reply
+from parity_online.forms import GROUP_FORMS, WIRE_FORMS, GroupForm, entries_of
 from parity_online.process import ServerProcess
-
-WIRE_FORMS = ("rows", "oip")
 
 CONNECTIONS = 16
 _GROUP_SIZES = (1, 5, 2, 4, 3)
@@ -116,7 +114,7 @@ async def _ask(url: str, loaded: LoadedHandler, table: pa.Table, form: str) -> l
         asks = (
             asker.asks_rows(decoded.batch, decoded.index)
             if form == "rows"
-            else asker.asks_oip(decoded.batch, decoded.index)
+            else asker.asks_groups(decoded.batch, decoded.index, GROUP_FORMS[form])
         )
         return list(await asyncio.gather(*refused, *asks))
 
@@ -134,13 +132,13 @@ class _Asker:
         for row, value in zip(index.tolist(), rows.encode_rows(batch, non_finite="string"), strict=True):
             yield self._ask_row(row, value)
 
-    def asks_oip(self, batch: Batch, index: np.ndarray[Any, Any]) -> Iterable[Any]:
-        """Requests of 1 to 5 rows, at `/v2`."""
+    def asks_groups(self, batch: Batch, index: np.ndarray[Any, Any], form: GroupForm) -> Iterable[Any]:
+        """Requests of 1 to 5 rows."""
         sizes = itertools.cycle(_GROUP_SIZES)
         start = 0
         while start < batch.num_rows:
             stop = min(start + next(sizes), batch.num_rows)
-            yield self._ask_group(tuple(index[start:stop].tolist()), batch.slice(start, stop))
+            yield self._ask_group(tuple(index[start:stop].tolist()), batch.slice(start, stop), form)
             start = stop
 
     async def ask_misfit(self, error: RowError, table: pa.Table) -> _Group:
@@ -163,35 +161,39 @@ class _Asker:
         answer = self._answers.decode_one(rows.loads(reply.body))
         return _Group((row,), self._answers.build([answer]), ())
 
-    async def _ask_group(self, numbers: tuple[int, ...], batch: Batch) -> _Group:
-        path = f"/v2/models/{self._loaded.name}/infer"
+    async def _ask_group(self, numbers: tuple[int, ...], batch: Batch, form: GroupForm) -> _Group:
         try:
-            body = oip.encode_request(batch)
+            sent = form.encode(self._loaded, batch)
         except RowsError as exc:
-            # JSON cannot tell these rows' values; so nobody can ask for them in this form.
-            return await self._without(numbers, batch, tuple(e.at(numbers[e.row]) for e in exc.errors))
+            # The form cannot tell these rows' values; so nobody can ask for them in it.
+            errors = tuple(error.at(numbers[error.row]) for error in exc.errors)
+            return await self._without(numbers, batch, errors, form)
         except SchemaError:
             # Tensors of several shapes cannot share a request.
             if len(numbers) == 1:
                 raise
             alone = [
-                await self._ask_group((row,), batch.slice(place, place + 1))
+                await self._ask_group((row,), batch.slice(place, place + 1), form)
                 for place, row in enumerate(numbers)
             ]
             return _joined(numbers, alone)
-        reply = await self._client.post(path, body)
+        reply = await self._client.send("POST", sent.path, sent.body, sent.headers)
         if reply.status == 200:
-            return _Group(numbers, oip.decode_response(self._loaded.outputs, reply.body), ())
-        # V2 fails the whole request: ask again for the rows that did nothing wrong.
-        return await self._without(numbers, batch, self._row_errors(reply, numbers))
+            answered = form.decode(self._loaded, reply)
+            errors = tuple(error.at(numbers[error.row]) for error in answered.errors)
+            return _Group(numbers, answered.outputs, errors)
+        # The form fails the whole request: ask again for the rows that did nothing wrong.
+        return await self._without(numbers, batch, self._row_errors(reply, numbers), form)
 
-    async def _without(self, numbers: tuple[int, ...], batch: Batch, errors: tuple[RowError, ...]) -> _Group:
+    async def _without(
+        self, numbers: tuple[int, ...], batch: Batch, errors: tuple[RowError, ...], form: GroupForm
+    ) -> _Group:
         """The answers for the rows without an error, and the errors."""
         guilty = {error.row for error in errors}
         innocent = [place for place, row in enumerate(numbers) if row not in guilty]
         if not innocent:
             return _Group(numbers, None, errors)
-        again = await self._ask_group(tuple(numbers[place] for place in innocent), batch.take(innocent))
+        again = await self._ask_group(tuple(numbers[place] for place in innocent), batch.take(innocent), form)
         return _Group(numbers, again.outputs, (*errors, *again.errors))
 
     async def _post_row(self, value: object) -> Reply:
@@ -199,23 +201,11 @@ class _Asker:
 
     def _row_errors(self, reply: Reply, numbers: Sequence[int]) -> tuple[RowError, ...]:
         """The row errors of an error answer, under the rows' own numbers."""
-        content = cast("dict[str, Any]", reply.json())
-        entries = content.get("rows", [])
-        if not entries:
-            raise RunnerError(
-                f"rows {list(numbers)}: the server answered {reply.status}: {content.get('error')}"
-            )
-        return tuple(
-            RowError(
-                row=numbers[entry["row"]],
-                kind=cast("RowErrorKind", entry["kind"]),
-                message=entry["message"],
-                field=entry.get("field"),
-                stage=entry.get("stage"),
-                type=entry.get("type"),
-            )
-            for entry in entries
-        )
+        found = entries_of(reply)
+        if not found:
+            said = cast("dict[str, Any]", reply.json()).get("error")
+            raise RunnerError(f"rows {list(numbers)}: the server answered {reply.status}: {said}")
+        return tuple(error.at(numbers[error.row]) for error in found)
 
 
 def _plain(value: Any) -> Any:

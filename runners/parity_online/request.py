@@ -35,6 +35,10 @@ class Request:
         length: the declared body length, None for a chunked body.
         is_gone: tells whether the client has left; None where the server has no way to know.
         is_read: whether nothing of the body is left to read.
+        content_type: the client's `Content-Type`, empty when it sent none.
+        encoding: the client's `Content-Encoding`, None for none.
+        accepts: the client's `Accept-Encoding`, None when it sent none.
+        json_length: the client's `Inference-Header-Content-Length`, None when it sent none.
     """
 
     is_gone: Callable[[], bool] | None
@@ -43,6 +47,15 @@ class Request:
     length: int | None = None
     is_read: bool = False
     version: str | None = None
+    content_type: bytes = b""
+    encoding: str | None = None
+    accepts: bytes | None = None
+    json_length: int | None = None
+
+    @property
+    def media_type(self) -> str:
+        """The content type without its parameters, in lower case."""
+        return self.content_type.decode("latin-1").partition(";")[0].strip().lower()
 
     @classmethod
     def of(cls, receive: Receive) -> Request:
@@ -54,12 +67,11 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
     """Fill in what the headers tell.
 
     Raises:
-        ProblemError: (415) the body is not JSON; (400) a header has a value that makes no sense.
+        ProblemError: (400) a header has a value that makes no sense.
     """
     for name, value in headers:
         if name == b"content-type":
-            if value != b"application/json":
-                _require_json(value)
+            request.content_type = value
         elif name == b"content-length":
             request.length = int(value)
         elif name == b"x-request-id":
@@ -71,19 +83,13 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
             request.version = value.decode("latin-1")
         elif name == b"expect":
             request.is_read = True  # the client sends nothing before it is asked to
-        elif name == b"content-encoding" and value != b"identity":
-            raise ProblemError(
-                415,
-                "encoding",
-                f"Content-Encoding {shown(value.decode('latin-1'))}: send the body uncompressed",
-            )
+        elif name == b"accept-encoding":
+            request.accepts = value
+        elif name == b"content-encoding":
+            encoding = value.decode("latin-1").strip().lower()
+            request.encoding = None if encoding in ("", "identity") else encoding
         elif name == b"inference-header-content-length":
-            raise ProblemError(
-                415,
-                "binary",
-                "binary tensors are not supported; send the tensors' data as JSON, and ask for no "
-                "binary outputs",
-            )
+            request.json_length = _length(value)
 
 
 async def read_body(request: Request, receive: Receive, limit_bytes: int, timeout_s: float) -> bytes:
@@ -157,8 +163,15 @@ def _disconnection(receive: Receive) -> Callable[[], bool] | None:
     return lambda: cycle.disconnected  # pyright: ignore[reportOptionalMemberAccess] - hasattr says it is there
 
 
-def _require_json(value: bytes) -> None:
-    text = value.decode("latin-1")
+def require_json(request: Request) -> None:
+    """Raise ProblemError (415) when the body says that it is anything but JSON, or its tensors are bytes."""
+    if request.json_length is not None:
+        raise ProblemError(
+            415, "binary", "binary tensors are for /v2/models/NAME/infer; this route takes JSON"
+        )
+    if request.content_type in (b"", b"application/json"):
+        return
+    text = request.content_type.decode("latin-1")
     kind, _, parameters = text.partition(";")
     kind = kind.strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -171,6 +184,15 @@ def _require_json(value: bytes) -> None:
     charset = parameters.lower().replace(" ", "").replace('"', "")
     if "charset=" in charset and "charset=utf-8" not in charset and "charset=us-ascii" not in charset:
         raise ProblemError(415, "content_type", f"Content-Type {shown(text)}: JSON is UTF-8; send it so")
+
+
+def _length(value: bytes) -> int:
+    text = value.decode("latin-1").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ProblemError(
+            400, "header", f"Inference-Header-Content-Length {shown(text)}: expected a number of bytes"
+        )
+    return int(text)
 
 
 def _seconds(value: bytes) -> float:

@@ -146,7 +146,7 @@ def test_a_bad_value_is_its_rows_error() -> None:
         ),
         (
             [{"name": "x", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}}],
-            "binary tensor data is not read here, send JSON",
+            "has no header Inference-Header-Content-Length",
         ),
         ([X, X, N], "input 'x' is there twice"),
         ([X, {**N, "name": "m"}], "unexpected inference input 'm'; known: 'n', 's', 'x'"),

@@ -107,6 +107,28 @@ def test_rows_survive_v2_together_where_shapes_agree(batch: Batch) -> None:
         assert "cannot share" in request or "empty" in request
 
 
+def v2_bytes(batch: Batch) -> tuple[bytes, int] | str:
+    """The request with bytes, or why there is none."""
+    try:
+        return oip.encode_binary_request(batch)
+    except (RowsError, SchemaError) as exc:
+        return str(exc)
+
+
+@given(BATCHES)
+def test_rows_survive_v2_with_bytes(batch: Batch) -> None:
+    for rows_ in (batch, *batch.split(1)) if batch.num_rows else (batch,):
+        sent = v2_bytes(rows_)
+        if isinstance(sent, str):
+            assert "cannot share" in sent or "empty" in sent
+            continue
+        body, length = sent
+        request = oip.decode_request(batch.schema, body, json_length=length)
+        assert_survives(request.decoded, rows_)
+        answer, length = oip.encode_binary_response(rows_, request, "m")
+        assert_same_bits(oip.decode_response(batch.schema, answer, length), rows_)
+
+
 @given(BATCHES, st.integers(0, 3), st.integers(1, 3))
 def test_arrow_slices_and_chunks_do_not_matter(batch: Batch, before: int, chunk: int) -> None:
     table = batch.to_table()

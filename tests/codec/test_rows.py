@@ -138,13 +138,40 @@ def test_what_is_not_json_is_malformed(text: bytes, part: str) -> None:
     assert part in str(caught.value)
 
 
-def test_a_repeated_key_keeps_its_last_value() -> None:
-    assert RowDecoder(Schema(a=Int64())).decode_one(loads(b'{"a":1,"a":2}')) == (2,)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":1,"a":2}',
+        b'[{"b":{"a":":","x":[{"a":1 , "a" :1}]}}]',
+        b'{"\\u0061":1,"a":2}',
+        b'{"url":"http://x","a":":\\":","a":[{}]}',
+    ],
+)
+def test_a_key_that_is_there_twice_is_malformed(text: bytes) -> None:
+    for form in (text, bytearray(text), memoryview(text), text.decode()):
+        with pytest.raises(MalformedError, match="has the key 'a' twice; each key may be there once"):
+            loads(form)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-9, 9) | st.text(':"\\a{},é\n'),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(':"\\a é'), inner, max_size=3),
+    )
+)
+def test_keys_that_are_there_once_are_read(value: object) -> None:
+    assert loads(json.dumps(value)) == value
+    assert loads(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value
 
 
 def test_an_integer_beyond_64_bits_is_refused_for_an_integer_field() -> None:
     row = loads(b'{"a": 18446744073709551616}')
-    assert "is of type float" in refusal(Schema(a=UInt64()), row).message
+    assert (
+        "the integer 1.8446744073709552e+19 is out of range 0 to" in refusal(Schema(a=UInt64()), row).message
+    )
+    tensor = loads(b'{"a": [1, -18446744073709551616]}')
+    said = refusal(Schema(a=Tensor("int64", (2,))), tensor).message
+    assert "at [1]: the integer -1.8446744073709552e+19 is out of range -9223372036854775808 to" in said
     assert RowDecoder(Schema(a=Float64())).decode_one(row) == (18446744073709551616.0,)
 
 

@@ -57,7 +57,7 @@ def ask(
     finally:
         connection.close()
     found = {name.lower(): value for name, value in response.getheaders()}
-    is_json = found.get("content-type", "").startswith("application/json")
+    is_json = found.get("content-type", "").startswith("application/json") and "content-encoding" not in found
     return response.status, found, json.loads(text) if is_json else text
 
 

@@ -158,7 +158,7 @@ def test_an_answer_that_json_cannot_tell_is_500(probe: Probe):
         {"Content-Type": "text/plain"},
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/json; charset=latin-1"},
-        {**JSON, "Content-Encoding": "gzip"},
+        {**JSON, "Content-Encoding": "br"},
         {**JSON, "Inference-Header-Content-Length": "10"},
     ],
 )

@@ -16,6 +16,7 @@ from parity.examples import edge_batch, example_batch
 from parity.registry import Runner
 from parity_online import runner
 from parity_online.client import Client
+from parity_online.forms import WIRE_FORMS
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR
 
@@ -41,7 +42,7 @@ def engine_says(table: pa.Table) -> Result:
         return engine.score(decode_table(loaded.inputs, table))
 
 
-@pytest.mark.parametrize("wire", [None, "rows", "oip"])
+@pytest.mark.parametrize("wire", [None, *WIRE_FORMS])
 def test_a_replay_is_what_the_engine_answers(wire: str | None):
     table = rows()
     expected = engine_says(table)

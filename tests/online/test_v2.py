@@ -1,7 +1,9 @@
 """The Open Inference Protocol on a real server."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.online.serving import Probe, ask
@@ -173,3 +175,112 @@ def test_metrics_are_exposed_from_the_start(probe: Probe):
         assert f'parity_stage_seconds_count{{model="linear",stage="{stage}",version="1"}}' in text
     assert 'parity_rejected_total{model="linear",reason="queue_full",version="1"} 0.0' in text
     assert 'parity_ready{model="probe",version="3"} 1.0' in text
+
+
+def binary(*tensors_: tuple[str, str, list[int], bytes], **more: Any) -> tuple[bytes, dict[str, str]]:
+    inputs = [
+        {"name": name, "datatype": kind, "shape": shape, "parameters": {"binary_data_size": len(data)}}
+        for name, kind, shape, data in tensors_
+    ]
+    text = json.dumps({"inputs": inputs, **more}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(text)), "Content-Type": "application/octet-stream"}
+    return text + b"".join(data for *_, data in tensors_), headers
+
+
+def test_tensors_go_and_come_as_bytes(probe: Probe):
+    ids, x = np.array([5, 6], "<i8"), np.array([0.5, np.nan], "<f4")
+    body, headers = binary(
+        ("id", "INT64", [2], ids.tobytes()),
+        ("x", "FP32", [2], x.tobytes()),
+        parameters={"binary_data_output": True},
+        outputs=[{"name": "y"}, {"name": "id", "parameters": {"binary_data": False}}],
+    )
+    status, found, answer = ask(probe.server.url, "POST", INFER, body, headers)
+    assert status == 200
+    assert found["content-type"] == "application/octet-stream"
+    length = int(found["inference-header-content-length"])
+    head = json.loads(answer[:length])
+    assert head["outputs"] == [
+        {"name": "id", "datatype": "INT64", "shape": [2], "data": [5, 6]},
+        {"name": "y", "datatype": "FP32", "shape": [2], "parameters": {"binary_data_size": 8}},
+    ]
+    y = np.frombuffer(answer[length:], "<f4")
+    assert y[0] == 2.0
+    assert np.isnan(y[1])
+
+
+def test_a_raw_request_is_one_row_of_the_one_input(probe: Probe):
+    headers = {"Inference-Header-Content-Length": "0", "Content-Type": "application/octet-stream"}
+    body = np.array(7, "<i8").tobytes()
+    status, found, answer = ask(probe.server.url, "POST", INFER, body, headers)
+    assert status == 200
+    length = int(found["inference-header-content-length"])
+    outputs = json.loads(answer[:length])["outputs"]
+    assert [(output["name"], output["shape"]) for output in outputs] == [
+        ("id", [1]),
+        ("y", [1]),
+        ("rows", [1]),
+    ]
+    assert answer[length : length + 8] == body
+
+
+@pytest.mark.parametrize(
+    ("body", "length", "said"),
+    [
+        (b'{"inputs":[]}', "99", "Inference-Header-Content-Length is 99"),
+        (b'{"inputs":[]}', "many", "expected a number of bytes"),
+        (b'{"inputs":[]}', "-1", "expected a number of bytes"),
+        (b'{"inputs":[]}x', "13", "1 bytes behind the last tensor"),
+        (b"\0" * 7, "0", "expected 8 bytes"),
+        (b"\xff\xfe", "2", "not JSON"),
+    ],
+)
+def test_a_body_of_bytes_that_does_not_add_up_is_400(probe: Probe, body: bytes, length: str, said: str):
+    status, _, answer = ask(
+        probe.server.url, "POST", INFER, body, {"Inference-Header-Content-Length": length}
+    )
+    assert status == 400
+    assert said in answer["error"]
+
+
+def test_curls_own_content_type_is_taken(probe: Probe):
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert ask(probe.server.url, "POST", INFER, tensors([1]), headers)[0] == 200
+    assert ask(probe.server.url, "POST", INFER, tensors([1]), {"Content-Type": "text/csv"})[0] == 415
+
+
+def test_a_key_that_is_there_twice_is_400(probe: Probe):
+    body = b'{"id": "a", "id": "b", "inputs": []}'
+    status, _, answer = ask(probe.server.url, "POST", INFER, body, {"Content-Type": "application/json"})
+    assert (status, "'id' twice" in answer["error"]) == (400, True)
+
+
+def test_the_statistics_count_rows_batches_and_requests(probe: Probe):
+    url = probe.server.url
+    before = ask(url, "GET", "/v2/models/linear/stats")[2]["model_stats"][0]
+    rows = [{"features": [0.0] * 8, "account": None, "at": None}] * 11
+    assert probe.ask("/predictions/linear", rows)[0] == 200
+    assert probe.ask("/v2/models/linear/infer", {})[0] == 400
+    after = ask(url, "GET", "/v2/models/linear/versions/1/stats")[2]["model_stats"][0]
+    assert after["name"] == "linear"
+    assert after["inference_count"] - before["inference_count"] == 11
+    assert after["execution_count"] - before["execution_count"] == 2
+    for key, more in (("success", 1), ("fail", 1), ("queue", 2), ("compute_infer", 2)):
+        assert after["inference_stats"][key]["count"] - before["inference_stats"][key]["count"] == more
+        assert after["inference_stats"][key]["ns"] > before["inference_stats"][key]["ns"]
+    assert {8, 3} <= {entry["batch_size"] for entry in after["batch_stats"]}
+    assert after["last_inference"] > before["last_inference"] - 1
+    both = ask(url, "GET", "/v2/models/stats")[2]["model_stats"]
+    assert [entry["name"] for entry in both] == ["probe", "linear"]
+    assert "statistics" in ask(url, "GET", "/v2")[2]["extensions"]
+
+
+def test_the_repository_index_lists_versions_and_states(probe: Probe):
+    index = [
+        {"name": "probe", "version": "3", "state": "READY", "reason": ""},
+        {"name": "linear", "version": "1", "state": "READY", "reason": ""},
+    ]
+    assert probe.ask("/v2/repository/index", b"")[2] == index
+    assert probe.ask("/v2/repository/index", {"ready": True})[2] == index
+    assert probe.ask("/v2/repository/index", {"ready": "yes"})[0] == 400
+    assert probe.ask("/v2/repository/index", b"{")[0] == 400

@@ -1,6 +1,6 @@
 """Rows as JSON objects or Python mappings: decoded one by one for isolation, columns built once per batch.
 
-JSON is orjson's: strict UTF-8, no bare NaN, 64-bit integers exact, a repeated key keeps its last value.
+JSON is strict (see `parity.codec.json_text`): UTF-8, no bare NaN, 64-bit integers exact, no key twice.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import orjson
-
 from parity.batch import Batch
 from parity.codec.build import columns_of_rows
 from parity.codec.decoded import Decoded, RowInvalidError
+from parity.codec.json_text import dumps, loads
 from parity.codec.jsonable import encode_column
 from parity.codec.rejection import ValueRejectedError, brief
 from parity.codec.values import MISSING_KEY, compile_default, compile_value, missing_key
-from parity.errors import MalformedError, RowError, did_you_mean
+from parity.errors import RowError, did_you_mean
 from parity.schema import MISSING, NonFinite, Schema
 
 __all__ = ["RowDecoder", "dumps", "encode_rows", "loads"]
-
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
 class RowDecoder:
@@ -122,35 +119,8 @@ def encode_rows(batch: Batch, *, non_finite: NonFinite | None = None) -> list[di
     return rows
 
 
-def loads(data: bytes | bytearray | memoryview | str) -> Any:
-    """JSON text as Python objects.
-
-    Raises:
-        MalformedError: it is not JSON; the message says where. Nesting beyond 1024 levels is refused.
-    """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as exc:
-        raise MalformedError(f"not JSON: {exc}{_json_hint(exc)}") from None
-
-
-def dumps(value: object) -> bytes:
-    """Python objects, numpy scalars and arrays included, as JSON text.
-
-    NaN and infinities must have been dealt with by `encode_rows`: here they would become null.
-    """
-    return orjson.dumps(value, option=_OPTIONS)
-
-
 def _as_dict(row: object) -> dict[Any, Any]:
     if isinstance(row, Mapping):
         return dict(cast("Mapping[Any, Any]", row))
     kind = "null" if row is None else f"{brief(row)} of type {type(row).__name__}"
     raise RowInvalidError(None, f"a row is {kind}; expected an object with one key for each field")
-
-
-def _json_hint(exc: orjson.JSONDecodeError) -> str:
-    rest = exc.doc[exc.pos : exc.pos + 9]
-    if rest.startswith(("NaN", "Infinity", "-Infinity", "-I", "I", "nan", "inf")):
-        return '; JSON has no such token, send the string "NaN", "Infinity" or "-Infinity"'
-    return ""

@@ -28,6 +28,8 @@ Array = np.ndarray[Any, Any]
 _FLOATS: Final[frozenset[type]] = frozenset({float})
 _INTS: Final[frozenset[type]] = frozenset({int})
 _BOOLS: Final[frozenset[type]] = frozenset({bool})
+_BEYOND_64_BITS: Final = float(2**63)
+"""JSON integers of more than 64 bits are read as floats."""
 _NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _ARRAY_CODES: Final = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
@@ -157,6 +159,10 @@ class TensorDecoder:
                 raise self._refused(
                     f"{brief(number)} is out of range {info.min} to {info.max}", position, shape
                 )
+            if number is not None and abs(number) >= _BEYOND_64_BITS and math.isfinite(number):
+                info = np.iinfo(dtype)
+                said = f"the integer {number:.17g} is out of range {info.min} to {info.max}"
+                raise self._refused(said, position, shape)
         elif type(number) is int:
             try:
                 return float(number) if dtype == np.float64 else float_of_int(number)

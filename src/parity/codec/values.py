@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -39,6 +40,9 @@ from parity.schema import (
 
 Decode = Callable[[Any], Any]
 """Takes an untyped value, returns the canonical one; raises ValueRejectedError."""
+
+_BEYOND_64_BITS: Final = float(2**63)
+"""JSON integers of more than 64 bits are read as floats."""
 
 MISSING_KEY: Final = "the key is missing"
 
@@ -130,6 +134,10 @@ def _integer(field: Integer) -> Decode:
     def decode(value: Any) -> int:
         if type(value) is not int:
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                if isinstance(value, float) and abs(value) >= _BEYOND_64_BITS and math.isfinite(value):
+                    raise ValueRejectedError(
+                        f"the integer {value:.17g} is out of range {low} to {high}", field.describe()
+                    )
                 raise wrong_type(
                     field, value, "" if value is None else "send an integer, without point or quotes"
                 )

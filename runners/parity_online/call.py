@@ -1,0 +1,64 @@
+"""What a protocol is given to answer a request, and what makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol as Shape
+
+from parity.capture import Origin
+from parity_online.problems import Answer, ProblemError
+from parity_online.request import Request
+from parity_online.served import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a protocol needs beside the body.
+
+    Attributes:
+        model: the model asked for.
+        request: what the headers told.
+        deadline: on `time.monotonic`.
+        show_failures: see `ServerSettings`.
+        origin: the request as a capture knows it; None where nothing is captured.
+    """
+
+    model: ServedModel
+    request: Request
+    deadline: float
+    show_failures: bool
+    origin: Origin | None = None
+
+
+class Render(Shape):
+    """Makes the answer to a request with a problem; see `parity_online.problems.render`."""
+
+    def __call__(
+        self, problem: ProblemError, request_id: str, *, show_failures: bool = False, close: bool = False
+    ) -> Answer:
+        """The answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A way to ask for inference over HTTP.
+
+    Attributes:
+        name: what metrics and logs call it.
+        wire: what a capture calls its form.
+        path: where the default version answers; `{name}` stands for the model's name.
+        version_path: where a version answers; `{version}` stands for it.
+        answer: the answer to one body.
+        render: its form of an error.
+        verbs: the verbs that its paths take.
+    """
+
+    name: str
+    wire: str
+    path: str
+    version_path: str
+    answer: Callable[[Call, bytes], Awaitable[Answer]]
+    render: Render
+    verbs: tuple[str, ...] = ("POST",)

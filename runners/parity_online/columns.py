@@ -1,0 +1,136 @@
+"""Decoded columns through a model's queue: split to batches, put together again, errors under their own rows.
+
+What the protocols that carry columns share; none of them is decoded here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+
+from parity.batch import Batch
+from parity.codec.decoded import Decoded
+from parity.errors import RowError
+from parity.result import Result, empty_batch
+from parity_online.call import Call
+from parity_online.problems import ProblemError, rows_problem
+from parity_online.served import Columns, ColumnsWork
+
+LARGE_BODY_BYTES = 128 * 1024
+"""Larger bodies are decoded on another thread, so that the event loop goes on."""
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The answers to a request.
+
+    Attributes:
+        result: the answers aligned with the request's rows; timings and buckets are left out.
+        batch: the number under which the log tells more.
+    """
+
+    result: Result
+    batch: int | None
+
+    def whole(self, call: Call) -> Batch:
+        """The answers, for a protocol that has no form for the error of one row.
+
+        Raises:
+            ProblemError: a row has no answer.
+        """
+        if self.result.errors:
+            raise rows_problem(
+                self.result.errors,
+                self.result.num_rows,
+                show_failures=call.show_failures,
+                batch=self.batch,
+            )
+        return self.result.outputs
+
+
+async def read_body(size: int, read: Callable[[], Read]) -> Read:
+    """What a decoder makes of a body of so many bytes; large ones are left to another thread."""
+    return read() if size <= LARGE_BODY_BYTES else await asyncio.to_thread(read)
+
+
+def require_fitting(call: Call, decoded: Decoded) -> None:
+    """Count rows that do not fit, and refuse requests of no rows or of more than the queue holds.
+
+    Raises:
+        ProblemError: (400) there is no row; (413) there are too many.
+    """
+    if decoded.errors:
+        call.model.metrics.refused_rows(len(decoded.errors))
+    most = call.model.settings.queue_rows
+    if not 1 <= decoded.num_rows <= most:
+        raise ProblemError(
+            400 if decoded.num_rows == 0 else 413,
+            "too_many_rows" if decoded.num_rows else "malformed",
+            f"the request has {decoded.num_rows} rows: expected 1 to {most}, what the queue "
+            "holds; send fewer rows at a time, or score them with `parity batch`",
+        )
+
+
+def require_good(call: Call, decoded: Decoded) -> None:
+    """Refuse a request with a row that does not fit, for a protocol without a form for one row's error.
+
+    Raises:
+        ProblemError: (400) a row does not fit.
+    """
+    if decoded.errors:
+        raise rows_problem(decoded.errors, decoded.num_rows, show_failures=call.show_failures)
+
+
+async def score(call: Call, decoded: Decoded, deadline: float | None = None) -> Scored:
+    """The good rows' answers, and every row's error.
+
+    Raises:
+        QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
+        ProblemError: the model is not ready.
+    """
+    driver = call.model.require_ready()
+    batch = decoded.batch
+    places = decoded.index
+    most = call.model.settings.max_batch
+    until = call.deadline if deadline is None else deadline
+    is_gone = call.request.is_gone
+    if not batch.num_rows:
+        answers: Sequence[Columns] = ()
+    elif batch.num_rows <= most:
+        work = ColumnsWork(batch, call.origin, None if not decoded.errors else places.tolist())
+        found = await driver.submit(work, batch.num_rows, deadline=until, is_gone=is_gone)
+        answers = [cast("Columns", found)]
+    else:
+        works = [
+            ColumnsWork(piece, call.origin, places[at * most : at * most + piece.num_rows].tolist())
+            for at, piece in enumerate(batch.split(most))
+        ]
+        parts = [(work, work.batch.num_rows) for work in works]
+        answers = cast("list[Columns]", await driver.submit_parts(parts, deadline=until, is_gone=is_gone))
+    return _joined(call, decoded, answers)
+
+
+def _joined(call: Call, decoded: Decoded, answers: Sequence[Columns]) -> Scored:
+    """The parts' answers as one, under the request's row numbers."""
+    errors = list(decoded.errors)
+    failed: list[RowError] = []
+    start = 0
+    for part in answers:
+        failed += [error.at(int(decoded.index[error.row + start])) for error in part.errors]
+        start += part.outputs.num_rows + len(part.errors)
+    bad = {error.row for error in failed}
+    places = decoded.index
+    if bad:
+        places = places[~np.isin(places, list(bad))]
+        errors = sorted([*errors, *failed], key=lambda error: error.row)
+    batches = [part.outputs for part in answers]
+    schema = call.model.loaded.outputs
+    outputs = batches[0] if len(batches) == 1 else Batch.concat(batches) if batches else empty_batch(schema)
+    number = answers[0].batch if answers else None
+    return Scored(Result(decoded.num_rows, outputs, places, tuple(errors)), number)

@@ -1,0 +1,82 @@
+"""The wire forms of a replay that send several rows in a request, as a client of each protocol would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from parity.batch import Batch
+from parity.codec import oip
+from parity.errors import RowError, RowErrorKind
+from parity.handler import LoadedHandler
+from parity_online.client import Reply
+
+JSON = (("Content-Type", "application/json"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request of some rows."""
+
+    path: str
+    body: bytes
+    headers: Sequence[tuple[str, str]] = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a 200 says: the answers of the good rows, and the others' errors by place."""
+
+    outputs: Batch | None
+    errors: tuple[RowError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForm:
+    """How rows are asked for in one form, and how its answers are read."""
+
+    encode: Callable[[LoadedHandler, Batch], Sent]
+    decode: Callable[[LoadedHandler, Reply], Answered]
+
+
+def entries_of(reply: Reply) -> list[RowError]:
+    """The row errors of an error answer."""
+    entries = cast("dict[str, Any]", reply.json()).get("rows", [])
+    return [
+        RowError(
+            row=entry["row"],
+            kind=cast("RowErrorKind", entry["kind"]),
+            message=entry["message"],
+            field=entry.get("field"),
+            stage=entry.get("stage"),
+            type=entry.get("type"),
+        )
+        for entry in entries
+    ]
+
+
+def _oip(loaded: LoadedHandler, batch: Batch) -> Sent:
+    return Sent(f"/v2/models/{loaded.name}/infer", oip.encode_request(batch))
+
+
+def _oip_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
+    length = reply.headers.get("inference-header-content-length")
+    return Answered(oip.decode_response(loaded.outputs, reply.body, None if length is None else int(length)))
+
+
+def _oip_bytes(loaded: LoadedHandler, batch: Batch) -> Sent:
+    body, length = oip.encode_binary_request(batch)
+    headers = (
+        ("Content-Type", "application/octet-stream"),
+        ("Inference-Header-Content-Length", str(length)),
+    )
+    return Sent(f"/v2/models/{loaded.name}/infer", body, headers)
+
+
+GROUP_FORMS: Final[dict[str, GroupForm]] = {
+    "oip": GroupForm(_oip, _oip_answer),
+    "oip-binary": GroupForm(_oip_bytes, _oip_answer),
+}
+WIRE_FORMS: Final = ("rows", *GROUP_FORMS)
+"""The forms of a replay, the default one first; `parity_online.OnlineRunner.wire_forms` lists them, too."""

@@ -1,0 +1,28 @@
+"""The inference protocols: their paths, how each answers, and the form of its errors."""
+
+from __future__ import annotations
+
+from parity_online import predictions, v2
+from parity_online.call import Call, Protocol
+from parity_online.problems import render
+
+__all__ = ["PROTOCOLS", "Call", "Protocol"]
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    Protocol(
+        name="predictions",
+        wire="rows",
+        path="/predictions/{name}",
+        version_path="/predictions/{name}/{version}",
+        answer=predictions.answer,
+        render=render,
+    ),
+    Protocol(
+        name="v2",
+        wire="oip",
+        path="/v2/models/{name}/infer",
+        version_path="/v2/models/{name}/versions/{version}/infer",
+        answer=v2.answer,
+        render=render,
+    ),
+)

@@ -1,0 +1,91 @@
+"""JSON text in and out: orjson, with keys that are there twice refused.
+
+orjson keeps the last of two equal keys without a word. Each key of a text is followed by a colon, and so are
+no other tokens: where there are as many colons as keys in what was read, no key was there twice. Only where
+there are more, because strings hold some, are the keys of the text counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+import orjson
+
+from parity.errors import MalformedError, shown
+
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*(:?)', re.DOTALL)
+
+
+def loads(data: bytes | bytearray | memoryview | str) -> Any:
+    """JSON text as Python objects.
+
+    Raises:
+        MalformedError: it is not JSON, or an object has a key twice; the message says where. Nesting beyond
+            1024 levels is refused.
+    """
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as exc:
+        raise MalformedError(f"not JSON: {exc}{_json_hint(exc)}") from None
+    if type(value) is dict or type(value) is list:
+        text = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else bytes(data)
+        colons = text.count(b":")
+        if colons and colons != (keys := _keys(cast("Any", value))) and _key_tokens(text) != keys:
+            raise MalformedError(f"not JSON: {_repeated_key(text)}; each key may be there once")
+    return value
+
+
+def dumps(value: object) -> bytes:
+    """Python objects, numpy scalars and arrays included, as JSON text.
+
+    NaN and infinities must have been dealt with by `parity.codec.rows.encode_rows`: here they would become
+    null.
+    """
+    return orjson.dumps(value, option=_OPTIONS)
+
+
+def _keys(value: dict[str, Any] | list[Any]) -> int:
+    """The number of keys of all objects in a value."""
+    count = 0
+    left: list[Any] = [value]
+    while left:
+        inner = left.pop()
+        if type(inner) is dict:
+            count += len(inner)
+            inner = cast("dict[str, Any]", inner).values()
+        kinds = set(map(type, inner))
+        if dict in kinds or list in kinds:
+            left.extend(item for item in inner if type(item) is dict or type(item) is list)
+    return count
+
+
+def _key_tokens(text: bytes) -> int:
+    """The number of strings in a JSON text that are followed by a colon."""
+    return sum(1 for colon in _STRING.findall(text) if colon)
+
+
+def _repeated_key(text: bytes) -> str:
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                found.append(key)
+            seen.add(key)
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except RecursionError:
+        return "an object has a key twice"
+    return f"an object has the key {shown(found[0])} twice" if found else "an object has a key twice"
+
+
+def _json_hint(exc: orjson.JSONDecodeError) -> str:
+    rest = exc.doc[exc.pos : exc.pos + 9]
+    if rest.startswith(("NaN", "Infinity", "-Infinity", "-I", "I", "nan", "inf")):
+        return '; JSON has no such token, send the string "NaN", "Infinity" or "-Infinity"'
+    return ""
