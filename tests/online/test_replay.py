@@ -102,7 +102,7 @@ def test_a_server_that_cannot_start_is_a_runner_error(tmp_path: Path):
 
 def test_the_runner_is_one():
     assert isinstance(runner, Runner)
-    assert (runner.name, runner.command_name, runner.wire_forms) == ("online", "serve", ("rows", "oip"))
+    assert (runner.name, runner.command_name, runner.wire_forms) == ("online", "serve", WIRE_FORMS)
     assert callable(runner.command)
 
 

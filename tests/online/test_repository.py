@@ -113,7 +113,7 @@ def test_versions_answer_under_paths_and_pins_and_share_the_rest(folder: Path):
         assert "leave one out" in answer["error"]
         assert "x-model-version" not in ask(url, "POST", "/predictions/linear", {"features": [0] * 8})[1]
         assert metric(url, "parity_answers_total", model="m", version="10", status="200") >= 15
-        status, _, answer = ask(url, "POST", "/v2/repository/index", {})
+        status, _, answer = ask(url, "POST", "/v2/repository/models/m/load", {})
         assert status == 403
         assert "--management" in answer["error"]
 

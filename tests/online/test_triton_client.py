@@ -85,7 +85,7 @@ def test_text_and_tensors_survive(client: Any):
 
 
 def test_its_error_tells_what_is_wrong(client: Any):
-    with pytest.raises(triton.InferenceServerException, match="row 1: .*act says reject"):
+    with pytest.raises(triton.InferenceServerException, match=r"row 1: .*act says reject"):
         client.infer(
             "probe",
             [

@@ -26,7 +26,7 @@ class WireForm:
     sentence = "the answer for a row does not depend on the form that it is sent in"
 
     def check(self, bench: Bench) -> LawOutcome:
-        """Send the rows in each form."""
+        """Send the rows in each form: JSON, V2, as bytes, in Arrow."""
 
         def trials() -> Iterator[Trial]:
             for wire, send in WIRES.items():
