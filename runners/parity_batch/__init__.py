@@ -3,7 +3,11 @@
 files, footers, plan   what is to be done, checked before the first row is scored
 stream, unit, parts    one unit of work: read, score, write
 identity, folder       whose output folder it is, and what is done already
+layout                 one schema for all files, or why there is none
+prepared, preview      a job before its first row; what it would do
+task, local            what scores one unit, anywhere; the threads that do so here
 job                    all of it together: `score`
+status                 how far a job is
 runner                 `parity batch`, and replay for `parity check`
 """
 
@@ -15,10 +19,13 @@ import pyarrow as pa
 
 from parity.profile import Profile
 from parity.result import Result
-from parity_batch.job import Settings, score
+from parity_batch.job import score
+from parity_batch.preview import Preview, preview
+from parity_batch.settings import Settings
+from parity_batch.status import Status, status
 from parity_batch.summary import Summary
 
-__all__ = ["BatchRunner", "Settings", "Summary", "runner", "score"]
+__all__ = ["BatchRunner", "Preview", "Settings", "Status", "Summary", "preview", "runner", "score", "status"]
 
 
 class BatchRunner:

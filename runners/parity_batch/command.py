@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
 from parity.errors import ConfigError
 from parity.registry import load_handler
-from parity_batch.job import Settings, score
+from parity_batch.job import score
+from parity_batch.preview import preview
+from parity_batch.settings import Settings
+from parity_batch.status import status
 
 
 def batch(
@@ -18,14 +21,17 @@ def batch(
         str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class or module:Class.")
     ],
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="INPUT", help="Parquet files, folders (searched recursively) and quoted globs."
         ),
-    ],
+    ] = None,
     output: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help="A new or empty folder, or one to continue.")
-    ],
+        Path,
+        typer.Argument(
+            metavar="OUTPUT", help="A new or empty folder, or one to continue.", show_default=False
+        ),
+    ] = Path(),
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="Columns to pass through, unchanged; repeatable."),
@@ -57,10 +63,20 @@ def batch(
         int | None, typer.Option(help="Threads that preprocess for each worker, its stages overlapped.")
     ] = None,
     max_errors: Annotated[
-        int | None, typer.Option(help="Stop when more rows than this fail (any number may).")
+        str | None,
+        typer.Option(metavar="N|P%", help="Stop when more rows than this fail (any number may, but all)."),
     ] = None,
+    max_row_mb: Annotated[
+        float, typer.Option(help="A row whose inputs take more is a row error; nothing else is lost.")
+    ] = 64,
+    on_file_error: Annotated[
+        str, typer.Option(metavar="stop|skip", help="What a file that cannot be read does to the job.")
+    ] = "stop",
     restart: Annotated[
         bool, typer.Option("--restart", help="Remove what an earlier job left in OUTPUT and begin anew.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan and an estimate from a sample; write nothing.")
     ] = False,
     app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -70,7 +86,14 @@ def batch(
 
     Rows keep their order: part-00003-u00000.parquet is the first unit of input file 3. A row that fails stays
     in place with null outputs and the reason in `_error`, and is kept with its inputs in OUTPUT/_errors.
+    `parity batch status OUTPUT` shows how far a job is.
     """
+    if not inputs:
+        if handler != "status" or output == Path():
+            raise ConfigError("give HANDLER, at least one INPUT and OUTPUT, or `status` and OUTPUT")
+        found = status(output)
+        typer.echo(json.dumps(found.to_dict()) if as_json else found.describe())
+        return
     loaded = load_handler(handler, app_dir=app_dir)
     settings = Settings(
         profile=loaded.profile(profile).with_settings(set_ or []),
@@ -78,16 +101,20 @@ def batch(
         workers=workers,
         preprocess_workers=preprocess_workers,
         max_errors=max_errors,
+        max_row_bytes=round(max_row_mb * 1024 * 1024),
+        on_file_error=cast("Any", on_file_error),
         restart=restart,
         renames=_pairs("--map", map_),
         engine=engine,
         engine_options=_pairs("--engine-option", engine_option),
     )
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
+    if dry_run:
+        planned = preview(inputs, loaded, columns=names, settings=settings)
+        typer.echo(json.dumps(planned.to_dict()) if as_json else planned.describe())
+        return
     summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
     typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())
-    if summary.rows and summary.failed_rows == summary.rows:
-        typer.echo(f"warning: every row failed; {output}/_errors says why", err=True)
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

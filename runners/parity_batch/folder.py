@@ -107,10 +107,11 @@ class OutputFolder:
         """Take back the mark of completeness, before a part is written."""
         (self.path / SUCCESS).unlink(missing_ok=True)
 
-    def complete(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, then the mark of completeness."""
+    def complete(self, summary: Mapping[str, Any], *, success: bool = True) -> None:
+        """Write the summary, then the mark of completeness when the job was a success."""
         write_json(self.path / SUMMARY, summary)
-        (self.path / SUCCESS).touch()
+        if success:
+            (self.path / SUCCESS).touch()
         sync_folder(self.path)
 
 

@@ -19,7 +19,9 @@ _ENVIRONMENT = ("python", "os", "machine", "cpu")
 _SHOWN_CHANGES = 10
 
 
-def manifest_of(plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows: int) -> dict[str, Any]:
+def manifest_of(
+    plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows: int, max_row_bytes: int
+) -> dict[str, Any]:
     """The manifest of a job: the same for the same inputs, handler, profile, columns and environment."""
     return {
         "format": FORMAT,
@@ -29,6 +31,7 @@ def manifest_of(plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows
         "columns": list(plan.layout.columns),
         "map": {field: column for field, column in plan.layout.fields.items() if field != column},
         "batch_rows": batch_rows,
+        "max_row_bytes": max_row_bytes,
         "inputs": [
             {
                 "path": source.name,
@@ -102,7 +105,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
     found += [
         f"{key}: was {before.get(key)}, is {now[key]}"
-        for key in ("columns", "map", "batch_rows")
+        for key in ("columns", "map", "batch_rows", "max_row_bytes")
         if before.get(key) != now[key]
     ]
     inputs = _input_changes(before["inputs"], now["inputs"])

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from parity.codec.arrow import check_schema
+from parity.codec.kinds import kind_problems
 from parity.errors import DatasetError, did_you_mean
 from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN
@@ -179,8 +180,6 @@ def _map_hint(problem: str, schema: pa.Schema, handler: LoadedHandler) -> str:
             if column not in handler.inputs and (name in column or column in name or repr(column) in problem)
             and "," not in column and "=" not in column
         ]  # fmt: skip
-        from parity.codec.kinds import kind_problems
-
         fitting = [
             column for column in near if not any(kind_problems(name, field, schema.field(column).type))
         ]

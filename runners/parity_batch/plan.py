@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from parity.errors import DatasetError
@@ -56,6 +56,7 @@ class Plan:
         units: the units in the order of their rows.
         layout: what is read of every file.
         notes: what differed between files and was made one by rule.
+        skipped: why files were left out, by name.
     """
 
     root: Path
@@ -64,6 +65,7 @@ class Plan:
     units: tuple[Unit, ...]
     layout: Layout
     notes: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def num_rows(self) -> int:
@@ -76,6 +78,8 @@ def make_plan(
     handler: LoadedHandler,
     columns: Sequence[str] = (),
     renames: Mapping[str, str] | None = None,
+    *,
+    skip_unreadable: bool = False,
 ) -> Plan:
     """The plan of scoring `inputs` with a handler.
 
@@ -84,6 +88,7 @@ def make_plan(
         handler: the handler, which need not be initialized.
         columns: columns to pass through to the output.
         renames: fields of the handler that are read from a column of another name, with that name.
+        skip_unreadable: leave out files whose footer cannot be read, in place of raising.
 
     Raises:
         DatasetError: an input is missing, or files are broken or do not fit; every problem is named at once.
@@ -101,8 +106,11 @@ def make_plan(
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="parity-footers") as pool:
         found = list(pool.map(footer, files))
-    sources = tuple(item for item in found if isinstance(item, Source))
-    problems = [item for item in found if isinstance(item, str)]
+    placed = [(place, item) for place, item in enumerate(found) if isinstance(item, Source)]
+    sources = tuple(source for _, source in placed)
+    unread = {file.name: item for file, item in zip(files, found, strict=True) if isinstance(item, str)}
+    skipped = unread if skip_unreadable and sources else {}
+    problems = [] if skipped else list(unread.values())
     fitted = fit(sources, handler, fields, columns)
     problems += fitted.problems
     if problems:
@@ -113,9 +121,9 @@ def make_plan(
             f"handler {handler.name}: nothing was scored, for the inputs have problems ({len(problems)})\n  "
             + "\n  ".join(shown)
         )
-    units = tuple(unit for position, source in enumerate(sources) for unit in _cut(position, source))
+    units = tuple(unit for position, source in placed for unit in _cut(position, source))
     folders = tuple(Path(item) for item in inputs if Path(item).is_dir())
-    return Plan(root, folders, sources, units, fitted.layout, tuple(fitted.notes))
+    return Plan(root, folders, sources, units, fitted.layout, tuple(fitted.notes), skipped)
 
 
 def _cut(position: int, source: Source) -> Iterator[Unit]:

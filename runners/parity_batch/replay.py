@@ -50,7 +50,16 @@ def replay(
         starts = write_dataset(rows, inputs)
         where = ["--app-dir", app_dir] if app_dir is not None else []
         settings = itertools.chain.from_iterable(("--set", text) for text in profile.to_settings())
-        arguments = ["batch", handler_ref, str(inputs), str(output), *where, *settings]
+        arguments = [
+            "batch",
+            handler_ref,
+            str(inputs),
+            str(output),
+            "--max-errors",
+            "100%",
+            *where,
+            *settings,
+        ]
         run_child(["-m", "parity", *arguments], f"runner batch on handler {handler_ref}")
         return read_result(output, loaded, rows.num_rows, starts)
 

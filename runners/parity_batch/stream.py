@@ -19,17 +19,21 @@ from parity_batch.plan import Unit
 BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
+BATCH_BYTES = 32 * 1024 * 1024
+"""A micro-batch of more bytes is cut short, unless it is a single row."""
 
 
 class UnreadableError(DatasetError):
     """A unit whose file cannot be read, or is not the one that was planned with any more."""
 
 
-def read_unit(unit: Unit, layout: Layout, batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
+def read_unit(
+    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int = BATCH_BYTES
+) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
 
-    They have the layout's columns under the layout's types; a pass-through column that the file lacks is
-    null, and any other that it lacks is not there.
+    A batch of several rows has at most `most_bytes`. They have the layout's columns under the layout's
+    types; a pass-through column that the file lacks is null, and any other that it lacks is not there.
 
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
@@ -44,7 +48,7 @@ def read_unit(unit: Unit, layout: Layout, batch_rows: int) -> Generator[pa.Recor
                 columns=columns,
                 use_threads=False,
             )
-            yield from rebatch((laid_out(batch, layout) for batch in read), batch_rows)
+            yield from rebatch((laid_out(batch, layout) for batch in read), batch_rows, most_bytes)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
             raise _changed(unit) from exc
@@ -84,20 +88,32 @@ def check_unchanged(unit: Unit) -> None:
         raise _changed(unit)
 
 
-def rebatch(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows cut into batches of exactly `rows` rows, but for the last one."""
+def rebatch(
+    batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The same rows cut into batches of exactly `rows` rows, but for the last one and for large rows.
+
+    A batch of several rows has at most `most_bytes`; where the cuts fall follows from the rows alone.
+    """
     held: list[pa.RecordBatch] = []
-    held_rows = 0
+    held_rows = held_bytes = 0
     for batch in batches:
         start = 0
         while start < batch.num_rows:
             piece = batch.slice(start, min(rows - held_rows, batch.num_rows - start))
+            while piece.num_rows > 1 and held_bytes + piece.nbytes > most_bytes:
+                piece = piece.slice(0, piece.num_rows // 2)
+            if held and held_bytes + piece.nbytes > most_bytes:
+                yield _joined(held)
+                held, held_rows, held_bytes = [], 0, 0
+                continue
             start += piece.num_rows
             held.append(piece)
             held_rows += piece.num_rows
+            held_bytes += piece.nbytes
             if held_rows == rows:
                 yield _joined(held)
-                held, held_rows = [], 0
+                held, held_rows, held_bytes = [], 0, 0
     if held:
         yield _joined(held)
 

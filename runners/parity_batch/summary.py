@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Summary:
         peak_rss_bytes: the most memory that a process of the job had in use.
         engine: what spread the units.
         notes: what differed between files and was made one by rule.
+        skipped_files: the files that could not be read and were left out, whole or in part, with the reason.
     """
 
     output: str
@@ -44,6 +45,7 @@ class Summary:
     peak_rss_bytes: int
     engine: str = "local"
     notes: Sequence[str] = ()
+    skipped_files: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def failed_rows(self) -> int:
@@ -63,6 +65,7 @@ class Summary:
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
+        lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 

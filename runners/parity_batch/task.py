@@ -90,6 +90,7 @@ class UnitTask:
         metadata: key-value metadata of every file.
         batch_rows: rows in a micro-batch.
         preprocess_workers: threads that preprocess for each engine.
+        max_row_bytes: the most bytes that the inputs of a row may have.
         handler: the handler, in the process that made the task; another process loads `reference`.
         tally: the job's counts, in that process.
         reference: how another process finds the handler.
@@ -101,6 +102,7 @@ class UnitTask:
     metadata: Mapping[str, str]
     batch_rows: int
     preprocess_workers: int = 0
+    max_row_bytes: int = 64 * 1024 * 1024
     handler: LoadedHandler | None = None
     tally: Tally | None = None
     reference: HandlerReference | None = None
@@ -136,6 +138,7 @@ class UnitTask:
                 metadata=self.metadata,
                 batch_rows=self.batch_rows,
                 preprocess_workers=self.preprocess_workers,
+                max_row_bytes=self.max_row_bytes,
                 tally=self.tally if self.tally is not None else Tally(),
             )
             try:

@@ -16,15 +16,15 @@ import pyarrow as pa
 from parity.codec.arrow import decode_table
 from parity.codec.decoded import Decoded
 from parity.engine import Engine
-from parity.errors import RowsError
+from parity.errors import RowError, RowsError
 from parity.pipeline import Pipeline
-from parity.result import Result
+from parity.result import Result, empty_batch
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
-from parity_batch.stream import UnreadableError, check_unchanged, read_unit
+from parity_batch.stream import BATCH_BYTES, UnreadableError, check_unchanged, read_unit
 
 _AHEAD = 4
 """Micro-batches in flight beside those that are being scored."""
@@ -40,12 +40,14 @@ class Tally:
 
     Attributes:
         max_errors: the most rows that may fail; None for any number.
+        limit: how the user said so.
         rows: the rows done, those of earlier runs included.
         row_errors: the rows that failed, by kind.
         seconds: the time spent in each step, summed over workers.
     """
 
     max_errors: int | None = None
+    limit: str = ""
     rows: int = 0
     row_errors: Counter[str] = field(default_factory=Counter[str])
     seconds: Counter[str] = field(default_factory=Counter[str])
@@ -74,8 +76,9 @@ class Tally:
         failed = self.row_errors.total()
         if self.max_errors is not None and failed > self.max_errors:
             seen = f"; the last one: {last_error}" if last_error else ""
+            allowed = self.limit or self.max_errors
             raise RowsError(
-                f"stopped: {failed} rows failed and --max-errors allows {self.max_errors}{seen}\n  the parts "
+                f"stopped: {failed} rows failed and --max-errors allows {allowed}{seen}\n  the parts "
                 "that are finished stay; the same command with a larger --max-errors continues"
             )
 
@@ -118,6 +121,7 @@ class UnitScorer:
         metadata: key-value metadata of every file.
         batch_rows: rows in a micro-batch.
         preprocess_workers: threads that preprocess; 0 runs the stages one after the other on one thread.
+        max_row_bytes: the most bytes that the inputs of a row may have.
         tally: the job's counts.
     """
 
@@ -127,6 +131,7 @@ class UnitScorer:
     metadata: Mapping[str, str]
     batch_rows: int
     preprocess_workers: int
+    max_row_bytes: int
     tally: Tally
 
     def score(self, unit: Unit) -> UnitReport:
@@ -240,7 +245,8 @@ class UnitScorer:
         self, unit: Unit, waiting: deque[pa.RecordBatch], mine: Tally
     ) -> Generator[pa.RecordBatch, None, None]:
         """Every micro-batch; its rows are kept in `waiting` until its result comes."""
-        with contextlib.closing(read_unit(unit, self.layout, self.batch_rows)) as batches:
+        most_bytes = min(BATCH_BYTES, self.max_row_bytes)  # a row that is too large then stands alone
+        with contextlib.closing(read_unit(unit, self.layout, self.batch_rows, most_bytes)) as batches:
             while True:
                 started = time.perf_counter()
                 rows = next(batches, None)
@@ -254,7 +260,12 @@ class UnitScorer:
 
     def _decoded(self, rows: pa.RecordBatch, mine: Tally) -> Decoded:
         started = time.perf_counter()
-        decoded = decode_table(self.engines[0].loaded.inputs, renamed(rows, self.layout))
+        inputs = self.engines[0].loaded.inputs
+        given = renamed(rows, self.layout)
+        if rows.num_rows == 1 and given.nbytes > self.max_row_bytes:
+            decoded = Decoded.around(empty_batch(inputs), 1, {0: _too_large(given, self.max_row_bytes)})
+        else:
+            decoded = decode_table(inputs, given)
         spent = {"decode": time.perf_counter() - started}
         for tally in (mine, self.tally):
             tally.count(0, {}, spent)
@@ -274,6 +285,18 @@ def with_absent(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     arrays = [*rows.columns, *(pa.nulls(rows.num_rows, field.type) for field in lacking)]
     names = [*rows.schema.names, *(field.name for field in lacking)]
     return pa.RecordBatch.from_arrays(arrays, names=names) if lacking else rows
+
+
+def _too_large(rows: pa.RecordBatch, most: int) -> RowError:
+    sizes = {name: column.nbytes for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+    name = max(sizes, key=lambda name: sizes[name])
+    return RowError(
+        0,
+        "invalid",
+        f"field {name!r} has {sizes[name]:,} bytes, and the inputs of a row may have {most:,}; "
+        "--max-row-mb allows more",
+        name,
+    )
 
 
 def _last_error(source: str, first_row: int, result: Result) -> str:

@@ -117,7 +117,13 @@ def test_the_errors_dataset_can_be_scored_again(tmp_path: Path) -> None:
     pq.write_table(bad_orders(), tmp_path / "in" / "bad.parquet")
     score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["id"])
     columns = ["id", "_file", "_row"]
-    again = score(tmp_path / "out" / "_errors", tmp_path / "again", ORDERS, columns=columns)
+    again = score(
+        tmp_path / "out" / "_errors",
+        tmp_path / "again",
+        ORDERS,
+        columns=columns,
+        settings=Settings(max_errors="100%"),
+    )
     assert (again.rows, again.failed_rows) == (6, 6)
     assert read_parts(tmp_path / "again").column("_row").to_pylist() == [0, 7, 8, 1023, 1024, 1999]
 

@@ -1,0 +1,74 @@
+"""A job before its first row: the handler, the profile and the plan, with nothing written yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parity.batch_engines import LOCAL
+from parity.engine import Engine
+from parity.handler import Handler, LoadedHandler
+from parity.profile import Profile
+from parity.registry import load_handler
+from parity_batch.identity import manifest_of
+from parity_batch.plan import Plan, make_plan
+from parity_batch.settings import Settings, default_batch_rows
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a job is to do.
+
+    Attributes:
+        loaded: the handler.
+        settings: the settings, those of handler.toml included.
+        profile: the profile; an exact one with its certificate's buckets.
+        plan: the plan.
+        batch_rows: rows in a micro-batch.
+        manifest: the job's manifest.
+    """
+
+    loaded: LoadedHandler
+    settings: Settings
+    profile: Profile
+    plan: Plan
+    batch_rows: int
+    manifest: dict[str, Any]
+
+    @property
+    def preprocess_workers(self) -> int:
+        """Threads that preprocess for each worker."""
+        settings = self.settings
+        if settings.preprocess_workers is not None:
+            return settings.preprocess_workers
+        single = settings.workers == 1 or (settings.workers is None and self.profile.device != "cpu")
+        return 1 if single and settings.engine == LOCAL else 0
+
+
+def prepare(
+    inputs: str | Path | Sequence[str | Path],
+    handler: str | Path | type[Handler] | LoadedHandler,
+    columns: Sequence[str],
+    settings: Settings | None,
+    app_dir: str | Path | None,
+) -> Prepared:
+    """Load the handler and plan; raises what `parity_batch.score` raises before the first row."""
+    loaded = _loaded(handler, app_dir)
+    settings = (settings if settings is not None else Settings()).with_defaults(loaded.manifest.batch)
+    profile = Engine(loaded, settings.profile).profile
+    paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    skip = settings.on_file_error == "skip"
+    plan = make_plan(paths, loaded, columns, settings.renames, skip_unreadable=skip)
+    batch_rows = settings.batch_rows or default_batch_rows(profile)
+    manifest = manifest_of(plan, loaded, profile, batch_rows, settings.max_row_bytes)
+    return Prepared(loaded, settings, profile, plan, batch_rows, manifest)
+
+
+def _loaded(handler: str | Path | type[Handler] | LoadedHandler, app_dir: str | Path | None) -> LoadedHandler:
+    if isinstance(handler, LoadedHandler):
+        return handler
+    if isinstance(handler, str | Path):
+        return load_handler(handler, app_dir=app_dir)
+    return LoadedHandler.of(handler)

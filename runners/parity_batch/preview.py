@@ -1,0 +1,196 @@
+"""What a job would do: the plan, the mapping, and an estimate from a sample. Nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parity.batch_engines import LOCAL
+from parity.codec.arrow import decode_table
+from parity.engine import Engine
+from parity.handler import Handler, LoadedHandler
+from parity.scored import part_rows, part_schema
+from parity_batch.local import default_workers
+from parity_batch.plan import Unit
+from parity_batch.prepared import Prepared, prepare
+from parity_batch.progress import duration
+from parity_batch.settings import Settings
+from parity_batch.stream import read_unit
+from parity_batch.unit import renamed
+
+_SAMPLED_UNITS = 3
+_SAMPLED_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a job would do.
+
+    Attributes:
+        handler: name and version.
+        files: the input files.
+        rows: their rows.
+        units: the units of work, each one part.
+        read_bytes: about how many bytes the columns that are read have in memory.
+        mapping: for each field its column and the column's type; null where it takes its default.
+        schema: the columns of a part and their types.
+        notes: what differs between files and is made one by rule.
+        skipped_files: files that cannot be read and are left out, with the reason.
+        sample_rows: the rows that were scored for the estimate.
+        sample_row_errors: how many of them failed.
+        sample_error: why one of them did.
+        load_seconds: how long loading the handler took.
+        estimated_seconds: how long the job takes on this machine; null for another engine or without rows.
+        estimated_bytes: about how large the parts are.
+    """
+
+    handler: str
+    files: int
+    rows: int
+    units: int
+    read_bytes: int
+    mapping: dict[str, tuple[str, str] | None]
+    schema: dict[str, str]
+    notes: list[str]
+    skipped_files: dict[str, str]
+    sample_rows: int
+    sample_row_errors: int
+    sample_error: str
+    load_seconds: float
+    estimated_seconds: float | None
+    estimated_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The preview as JSON has it."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """The preview in a few lines for people."""
+        lines = [
+            f"{self.rows:,} rows of {self.files:,} files would be scored by {self.handler} "
+            f"into {self.units:,} parts",
+            f"reads about {self.read_bytes / 1e6:,.0f} MB:",
+        ]
+        for field, found in self.mapping.items():
+            source = "its default" if found is None else f"column {found[0]} ({found[1]})"
+            lines.append(f"  {field} from {source}")
+        lines.append("writes " + ", ".join(f"{name}: {kind}" for name, kind in self.schema.items()))
+        if self.sample_rows:
+            time_left = "" if self.estimated_seconds is None else f"{duration(self.estimated_seconds)} and "
+            lines.append(
+                f"takes about {time_left}{self.estimated_bytes / 1e6:,.1f} MB on disk, by a sample of "
+                f"{self.sample_rows:,} rows; loading takes {self.load_seconds:.1f} s"
+            )
+        if self.sample_row_errors:
+            lines.append(f"{self.sample_row_errors:,} rows of the sample failed, one so: {self.sample_error}")
+        lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
+        lines += [f"note: {note}" for note in self.notes]
+        lines.append("nothing was written")
+        return "\n".join(lines)
+
+
+def preview(
+    inputs: str | Path | Sequence[str | Path],
+    handler: str | Path | type[Handler] | LoadedHandler,
+    *,
+    columns: Sequence[str] = (),
+    settings: Settings | None = None,
+    app_dir: str | Path | None = None,
+) -> Preview:
+    """What `score` would do with the same arguments; a few micro-batches are scored, nothing is written.
+
+    Raises:
+        ParityError: what `score` raises before its first row, or where the sample cannot be read.
+    """
+    ready = prepare(inputs, handler, columns, settings, app_dir)
+    plan, layout = ready.plan, ready.plan.layout
+    schema = part_schema(layout.schema, layout.columns, ready.loaded, {})
+    sample = _sample(ready, schema)
+    rows = plan.num_rows
+    seconds = None
+    if ready.settings.engine == LOCAL and sample.rows:
+        workers = ready.settings.workers or default_workers(ready.profile.device, ready.preprocess_workers)
+        seconds = round(sample.seconds / sample.rows * rows / workers + sample.load_seconds, 1)
+    mapping = {
+        field: (layout.fields[field], str(layout.schema.field(layout.fields[field]).type))
+        if field in layout.fields
+        else None
+        for field in ready.loaded.inputs
+    }
+    return Preview(
+        handler=f"{ready.loaded.name}@{ready.loaded.version}",
+        files=len(plan.sources),
+        rows=rows,
+        units=len(plan.units),
+        read_bytes=sum(unit.size_bytes for unit in plan.units),
+        mapping=mapping,
+        schema={field.name: str(field.type) for field in schema},
+        notes=list(plan.notes),
+        skipped_files=dict(plan.skipped),
+        sample_rows=sample.rows,
+        sample_row_errors=sample.row_errors,
+        sample_error=sample.error,
+        load_seconds=round(sample.load_seconds, 2),
+        estimated_seconds=seconds,
+        estimated_bytes=round(sample.size_bytes / sample.rows * rows) if sample.rows else 0,
+    )
+
+
+@dataclass
+class _Sample:
+    rows: int = 0
+    row_errors: int = 0
+    error: str = ""
+    seconds: float = 0.0
+    load_seconds: float = 0.0
+    size_bytes: int = 0
+
+
+def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
+    found = _Sample()
+    units = [unit for unit in ready.plan.units if unit.num_rows]
+    if not units:
+        return found
+    chosen = {units[len(units) * at // _SAMPLED_UNITS].part: None for at in range(_SAMPLED_UNITS)}
+    started = time.perf_counter()
+    written: list[pa.Table] = []
+    with Engine(ready.loaded, ready.profile) as engine:
+        found.load_seconds = time.perf_counter() - started
+        for number, unit in enumerate(unit for unit in units if unit.part in chosen):
+            written += _sample_unit(ready, engine, unit, schema, found, warm=number == 0)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.concat_tables(written).unify_dictionaries(), sink, compression="zstd", compression_level=1
+    )
+    found.size_bytes = sink.getvalue().size
+    return found
+
+
+def _sample_unit(
+    ready: Prepared, engine: Engine, unit: Unit, schema: pa.Schema, found: _Sample, *, warm: bool
+) -> list[pa.Table]:
+    written: list[pa.Table] = []
+    with contextlib.closing(read_unit(unit, ready.plan.layout, ready.batch_rows)) as batches:
+        for number in range(_SAMPLED_BATCHES):
+            started = time.perf_counter()
+            rows = next(batches, None)
+            if rows is None:
+                break
+            result = engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
+            if warm and number == 0:  # the first batch also pays for what is set up once
+                started = time.perf_counter()
+                engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
+            written.append(part_rows(rows, result, schema))
+            found.seconds += time.perf_counter() - started
+            found.rows += rows.num_rows
+            found.row_errors += len(result.errors)
+            if result.errors and not found.error:
+                found.error = f"{unit.source.name}: {result.errors[0].message}"
+    return written

@@ -1,0 +1,127 @@
+"""How far the job of an output folder is, read from its records; nothing is locked or changed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from parity.errors import DatasetError
+from parity_batch.folder import LOCK, MANIFEST, SUCCESS, SUMMARY, UNITS
+from parity_batch.identity import job_of, read_manifest
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a job is.
+
+    Attributes:
+        output: the output folder.
+        state: "complete"; "running", while a process holds the folder; "stopped", to be continued.
+        handler: name and version.
+        profile: the profile's name.
+        files: the input files.
+        units: the units of work.
+        done_units: those that are finished.
+        rows: the rows of all units.
+        done_rows: those of finished units.
+        row_errors: the rows of finished units that failed, by kind.
+        size_bytes: of the finished parts.
+        skipped_files: the files that the last run could not read and left out, with the reason.
+        next_units: the parts that are missing, the first few.
+    """
+
+    output: str
+    state: str
+    handler: str
+    profile: str
+    files: int
+    units: int
+    done_units: int
+    rows: int
+    done_rows: int
+    row_errors: dict[str, int]
+    size_bytes: int
+    skipped_files: dict[str, str]
+    next_units: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as JSON has it."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """The status in a few lines for people."""
+        share = self.done_rows / self.rows if self.rows else 1.0
+        lines = [
+            f"{self.output}: {self.state}; {self.handler}, profile {self.profile}, {self.files:,} files",
+            f"{self.done_units:,} of {self.units:,} parts, {self.done_rows:,} of {self.rows:,} rows "
+            f"({share:.0%}), "
+            f"{self.size_bytes / 1e6:,.1f} MB",
+        ]
+        if self.row_errors:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
+            failed = sum(self.row_errors.values())
+            lines.append(f"{failed:,} rows failed ({kinds}); see {self.output}/_errors")
+        lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
+        if self.state == "stopped" and self.next_units:
+            lines.append(f"next: {', '.join(self.next_units)}; the command that began the job continues it")
+        return "\n".join(lines)
+
+
+def status(output: str | Path) -> Status:
+    """How far the job of an output folder is.
+
+    Raises:
+        DatasetError: the folder is not there, or holds no job.
+    """
+    folder = Path(output)
+    if not (folder / MANIFEST).is_file():
+        what = "holds no batch job: there is no _manifest.json" if folder.is_dir() else "is not a folder"
+        raise DatasetError(f"{folder} {what}; name the OUTPUT of a `parity batch` command")
+    manifest = read_manifest(folder / MANIFEST)
+    job = job_of(manifest)
+    done: dict[str, dict[str, Any]] = {}
+    kinds: Counter[str] = Counter()
+    for unit in manifest["units"]:
+        record = _record(folder / UNITS / f"{unit['part']}.json")
+        if record is not None and record.get("job") == job:
+            done[unit["part"]] = record
+            kinds.update(record["row_errors"])
+    running = _is_locked(folder / LOCK)
+    complete = (folder / SUCCESS).is_file()
+    return Status(
+        output=str(output),
+        state="running" if running else "complete" if complete else "stopped",
+        handler=f"{manifest['handler']['name']}@{manifest['handler']['version']}",
+        profile=manifest["profile"]["name"],
+        files=len(manifest["inputs"]),
+        units=len(manifest["units"]),
+        done_units=len(done),
+        rows=sum(unit["rows"] for unit in manifest["units"]),
+        done_rows=sum(record["rows"] for record in done.values()),
+        row_errors=dict(sorted(kinds.items())),
+        size_bytes=sum(record["part"]["size_bytes"] for record in done.values()),
+        skipped_files=(_record(folder / SUMMARY) or {}).get("skipped_files", {}),
+        next_units=[unit["part"] for unit in manifest["units"] if unit["part"] not in done][:3],
+    )
+
+
+def _record(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,150 @@
+"""What may fail before a job stops: rows, files, and cells of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parity.errors import ConfigError, DatasetError, RowsError
+from parity_batch import Settings, score, stream
+from tests.batch.jobs import HANDLERS, ORDERS, contents, orders, part_files, read_parts, run, write_orders
+
+
+def write_bad(folder: Path, rows: int, bad: int) -> None:
+    """A file of `rows` rows, of which the first `bad` are refused."""
+    folder.mkdir(exist_ok=True)
+    quantity = pa.array([-1 if row < bad else 1 for row in range(rows)], pa.int64())
+    pq.write_table(orders(rows).set_column(2, "quantity", quantity), folder / "a.parquet", row_group_size=7)
+
+
+@pytest.mark.parametrize(
+    ("limit", "holds"), [("10%", True), ("9.9%", False), ("10", True), ("9", False), (9, False)]
+)
+def test_a_limit_is_a_number_of_rows_or_a_share_of_all(tmp_path: Path, limit: str | int, holds: bool) -> None:
+    write_bad(tmp_path / "in", 100, 10)
+    settings = Settings(max_errors=limit, batch_rows=5)
+    if holds:
+        assert score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings).failed_rows == 10
+        return
+    with pytest.raises(RowsError, match=f"10 rows failed and --max-errors allows {limit}"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("limit", ["many", "-1", "101%", "%", "1.5", "nan%"])
+def test_a_limit_that_is_none_is_refused(limit: str) -> None:
+    with pytest.raises(ConfigError, match="no number of rows and no share such as '1%'"):
+        Settings(max_errors=limit)
+
+
+def test_a_job_whose_every_row_failed_is_no_success_unless_that_is_allowed(tmp_path: Path) -> None:
+    write_bad(tmp_path / "in", 20, 20)
+    with pytest.raises(RowsError, match=r"every row failed \(20\); .*/_errors says why"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS)
+    assert len(part_files(tmp_path / "out")) == 1
+    assert (tmp_path / "out" / "_summary.json").exists()
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    with pytest.raises(RowsError, match="every row failed"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS)
+    summary = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(max_errors="100%"))
+    assert (summary.failed_rows, summary.resumed_parts) == (20, 1)
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def damaged(path: Path) -> None:
+    """Overwrite the pages and keep the footer."""
+    data = bytearray(path.read_bytes())
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:end] = b"\xff" * (end - 4)
+    path.write_bytes(data)
+
+
+def test_a_file_with_damaged_pages_stops_the_job_or_is_left_out(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (300, 400, 500))
+    damaged(tmp_path / "in" / "orders-01.parquet")
+    with pytest.raises(
+        DatasetError, match=r"orders-01\.parquet: row groups .* --on-file-error skip leaves it"
+    ):
+        score(tmp_path / "in", tmp_path / "out", ORDERS)
+    settings = Settings(on_file_error="skip", max_errors=0)
+    summary = score(tmp_path / "in", tmp_path / "out", ORDERS, columns=(), settings=settings)
+    assert (summary.rows, summary.failed_rows) == (800, 0)
+    assert list(summary.skipped_files) == ["orders-01.parquet"]
+    assert "cannot be read" in summary.describe()
+    assert [path.name for path in part_files(tmp_path / "out")] == [
+        "part-00000-u00000.parquet",
+        "part-00002-u00000.parquet",
+    ]
+    before = contents(tmp_path / "out")
+    again = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings)
+    assert (again.resumed_parts, list(again.skipped_files)) == (2, ["orders-01.parquet"])
+    assert contents(tmp_path / "out") == before
+
+
+def test_a_file_with_a_broken_footer_keeps_its_number_when_it_is_left_out(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (3, 4, 5))
+    (tmp_path / "in" / "orders-00.parquet").write_bytes(b"")
+    summary = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
+    assert summary.skipped_files["orders-00.parquet"].startswith("orders-00.parquet: the file has 0 bytes")
+    assert [path.name[:10] for path in part_files(tmp_path / "out")] == ["part-00001", "part-00002"]
+
+
+@pytest.mark.parametrize("footer", [False, True])
+def test_a_job_of_which_no_file_can_be_read_is_an_error(tmp_path: Path, footer: bool) -> None:
+    write_orders(tmp_path / "in", (300,))
+    if footer:
+        (tmp_path / "in" / "orders-00.parquet").write_bytes(b"PAR1")
+    else:
+        damaged(tmp_path / "in" / "orders-00.parquet")
+    with pytest.raises(DatasetError, match=r"orders-00\.parquet"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def texts(sizes: list[int]) -> pa.Table:
+    return pa.table({"id": range(len(sizes)), "text": ["x" * size for size in sizes]})
+
+
+def test_a_cell_that_is_too_large_is_one_row_error(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(texts([3, 5, 2_000_000, 7]), tmp_path / "in" / "a.parquet")
+    settings = Settings(max_row_bytes=1_000_000)
+    score(tmp_path / "in", tmp_path / "out", HANDLERS / "lengths", columns=["id"], settings=settings)
+    scored = read_parts(tmp_path / "out")
+    assert scored.column("length").to_pylist() == [3, 5, None, 7]
+    error = str(scored.column("_error").to_pylist()[2])
+    assert "field 'text' has 2,000" in error
+    assert "--max-row-mb allows more" in error
+    failed = pq.ParquetFile(tmp_path / "out" / "_errors" / "part-00000-u00000.parquet").read()
+    assert failed.column("_row").to_pylist() == [2]
+    assert len(failed.column("text")[0].as_py()) == 2_000_000
+
+
+def test_micro_batches_are_cut_short_by_bytes_and_no_row_is_lost() -> None:
+    sizes = [10, 900, 900, 5000, 1, 1, 1, 400, 400, 400]
+    table = texts(sizes)
+    found = list(stream.rebatch(table.to_batches(max_chunksize=4), 6, most_bytes=1000))
+    assert [row for batch in found for row in batch.column(0).to_pylist()] == list(range(10))
+    assert all(batch.num_rows == 1 or batch.nbytes <= 1000 for batch in found)
+    assert 5 <= len(found) <= 7
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_cell_of_200_megabytes_is_one_row_error_and_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(texts([3, 200_000_000, 5]), tmp_path / "in" / "a.parquet", compression="zstd")
+    done = run(HANDLERS / "lengths", tmp_path / "in", tmp_path / "out", "--columns", "id")
+    assert done.returncode == 0, done.stderr
+    assert read_parts(tmp_path / "out").column("length").to_pylist() == [3, None, 5]
+
+
+@pytest.mark.slow
+def test_the_command_says_so_with_its_exit_code(tmp_path: Path) -> None:
+    write_bad(tmp_path / "in", 10, 10)
+    done = run(ORDERS, tmp_path / "in", tmp_path / "out")
+    assert (done.returncode, "every row failed (10)" in done.stderr) == (2, True)
+    assert run(ORDERS, tmp_path / "in", tmp_path / "out", "--max-errors", "100%").returncode == 0
