@@ -59,12 +59,18 @@ def apply_to_thread(profile: Profile) -> None:
     OpenMP keeps that number for each thread. A thread that was never told would run matrix products on all
     cores, which is slow beside other busy threads and can change bits.
     """
+    _here.device = profile.device
     if getattr(_here, "threads", None) == profile.threads:
         return
     torch = cast("Any", sys.modules.get("torch"))
     if torch is not None and hasattr(torch, "set_num_threads"):
         torch.set_num_threads(profile.threads)
         _here.threads = profile.threads
+
+
+def current_device() -> str:
+    """The device of the profile under which the calling thread runs a stage; "cpu" outside of stages."""
+    return getattr(_here, "device", "cpu")
 
 
 def fingerprint(profile: Profile) -> dict[str, str]:

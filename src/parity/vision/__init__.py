@@ -1,0 +1,51 @@
+"""Vision operations with one stated meaning, on the host and on a GPU.
+
+A handler names no library and no device: images are where the profile says, and each operation is defined by
+torch in float32, so that the same line gives the same pixels in a notebook, in a batch job and in a server.
+Images keep their own sizes until an operation makes them equal, and what an image becomes never depends on
+the images beside it. Values are rounded by `to_u8` and by nothing else.
+
+    images = vision.decode(batch["photo"])
+    images = vision.resize(images, (224, 224), interpolation="linear", antialias=True)
+    return vision.normalize(images, mean=MEAN, std=STD, layout="NCHW")
+
+docs/reference/vision.md tells what each operation means, and how it compares with Pillow's and OpenCV's.
+
+images      Images, the pictures of a batch
+decoding    files to pixels, and pixels to files
+resampling  resize
+geometry    crop, pad, letterbox, flip, rotate by quarters
+colour      grey, channels, scales, normalize, rounding
+filters     blur, and scores of sharpness and exposure
+"""
+
+from parity.vision.colour import normalize, rgb_to_gray, swap_channels, to_float, to_u8
+from parity.vision.decoding import ImageError, decode, encode_png
+from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
+from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
+from parity.vision.images import Images
+from parity.vision.resampling import resize
+
+__all__ = [
+    "Exposure",
+    "ImageError",
+    "Images",
+    "Placement",
+    "center_crop",
+    "crop",
+    "decode",
+    "encode_png",
+    "exposure",
+    "flip",
+    "gaussian_blur",
+    "letterbox",
+    "normalize",
+    "pad",
+    "resize",
+    "rgb_to_gray",
+    "rotate90",
+    "sharpness",
+    "swap_channels",
+    "to_float",
+    "to_u8",
+]

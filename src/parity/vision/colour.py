@@ -1,0 +1,119 @@
+"""Colours, scales and rounding. Multiplication and addition are apart, so that host and device agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+
+from parity.errors import ConfigError
+from parity.vision.images import Images
+
+_GRAY_BITS = 15
+_GRAY_INTEGERS = (9798, 19235, 3735)  # 0.299, 0.587 and 0.114 in 15 bits, as OpenCV has them
+_GRAY_FLOATS = (0.299, 0.587, 0.114)
+
+
+def to_float(images: Images) -> Images:
+    """Float32 pictures with peak 1: x * float32(1/255) where the peak was 255."""
+    if images.peak == 1.0:
+        return images
+    return images.map(lambda pixels: pixels.to(torch.float32) * _scalar(1 / 255), peak=1.0)
+
+
+def to_u8(images: Images) -> Images:
+    """uint8 pictures: rounded to the nearest level, ties to even, and saturated. NaN becomes 0."""
+    if images.dtype == torch.uint8:
+        return images
+    scale = 1.0 if images.peak == 255.0 else 255.0
+
+    def change(pixels: torch.Tensor) -> torch.Tensor:
+        scaled = pixels if scale == 1.0 else pixels * scale
+        return scaled.nan_to_num(0.0).round().clamp(0, 255).to(torch.uint8)
+
+    return images.map(change, peak=255.0)
+
+
+def normalize(
+    images: Images,
+    *,
+    mean: Sequence[float],
+    std: Sequence[float],
+    layout: Literal["NCHW", "NHWC"] = "NCHW",
+) -> torch.Tensor:
+    """(x / peak - mean) / std as one float32 tensor, by one multiplication and one subtraction.
+
+    x * k - b with k = float32(1 / (peak * std)) and b = float32(mean / std), both computed in float64 first.
+
+    Args:
+        images: pictures of one size.
+        mean: the mean of each channel, for brightness 0 to 1.
+        std: the standard deviation of each channel.
+        layout: "NCHW" (n, channels, height, width) or "NHWC"; contiguous either way.
+
+    Raises:
+        ConfigError: the pictures differ in size, mean or std do not fit the channels, a std is 0, or the
+            layout is unknown.
+    """
+    if layout not in ("NCHW", "NHWC"):
+        raise ConfigError(f"normalize: no layout {layout!r}; expected 'NCHW' or 'NHWC'")
+    pixels = images.stack()
+    means, deviations = np.asarray(mean, np.float64), np.asarray(std, np.float64)
+    channels = pixels.shape[3]
+    if means.shape != (channels,) or deviations.shape != (channels,):
+        raise ConfigError(
+            f"normalize: {means.size} means and {deviations.size} standard deviations for {channels} channels"
+        )
+    if not (np.isfinite(means).all() and np.isfinite(deviations).all() and (deviations != 0).all()):
+        raise ConfigError("normalize: means and standard deviations are finite, and no deviation is 0")
+    k = torch.from_numpy((1 / (images.peak * deviations)).astype(np.float32)).to(pixels.device)
+    b = torch.from_numpy((means / deviations).astype(np.float32)).to(pixels.device)
+    scaled = pixels.to(torch.float32) * k - b
+    return (scaled.permute(0, 3, 1, 2) if layout == "NCHW" else scaled).contiguous()
+
+
+def rgb_to_gray(images: Images) -> Images:
+    """Pictures of one channel: 0.299 R + 0.587 G + 0.114 B.
+
+    For uint8 in 15-bit integers, rounded once, which is what OpenCV gives, bit for bit; alpha is left out.
+
+    Raises:
+        ConfigError: the pictures have no three colours.
+    """
+    if len(images) and images.channels not in (3, 4):
+        raise ConfigError(f"rgb_to_gray: images of {images.channels} channels have no red, green and blue")
+    if images.dtype == torch.uint8:
+        return images.map(_gray_u8)
+    return images.map(_gray_float)
+
+
+def _gray_u8(pixels: torch.Tensor) -> torch.Tensor:
+    red, green, blue = (pixels[..., channel : channel + 1].to(torch.int32) for channel in range(3))
+    weights = _GRAY_INTEGERS
+    total = red * weights[0] + green * weights[1] + blue * weights[2] + (1 << (_GRAY_BITS - 1))
+    return (total >> _GRAY_BITS).to(torch.uint8)
+
+
+def _gray_float(pixels: torch.Tensor) -> torch.Tensor:
+    red, green, blue = (pixels[..., channel : channel + 1] for channel in range(3))
+    weights = [_scalar(weight) for weight in _GRAY_FLOATS]
+    return red * weights[0] + green * weights[1] + blue * weights[2]
+
+
+def swap_channels(images: Images, order: Sequence[int]) -> Images:
+    """Pictures with their channels in another order, such as (2, 1, 0) for BGR; a channel may be left out.
+
+    Raises:
+        ConfigError: a channel is not there.
+    """
+    wanted = list(order)
+    if len(images) and not all(0 <= channel < images.channels for channel in wanted):
+        raise ConfigError(f"swap_channels: {wanted} of images with {images.channels} channels")
+    return images.map(lambda pixels: pixels[..., wanted])
+
+
+def _scalar(value: float) -> float:
+    """The nearest float32, so that float32 times it is one rounding on every device."""
+    return float(np.float32(value))

@@ -1,0 +1,141 @@
+"""Image files to pixels, by Pillow, and pixels to PNG: one decoder, so that all runners see the same."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+import torch
+
+from parity.column import Column
+from parity.errors import ConfigError, ParityError
+from parity.numerics import current_device
+from parity.schema import Image
+from parity.vision.colour import to_u8
+from parity.vision.images import Images
+
+Mode = Literal["RGB", "RGBA", "L"]
+
+MAX_PIXELS: Final = 100_000_000
+"""An image of more is refused: a small file may hold a huge one."""
+
+
+class ImageError(ParityError):
+    """Files of a batch are no images that can be decoded; the message names the first row and why.
+
+    Raised from `preprocess`, it fails these rows only: the engine asks the others again.
+
+    Attributes:
+        rows: the rows, with what is wrong with each.
+    """
+
+    def __init__(self, rows: dict[int, str]) -> None:
+        self.rows = rows
+        first, why = next(iter(rows.items()))
+        more = f", and {len(rows) - 1} more rows" if len(rows) > 1 else ""
+        super().__init__(f"the image of row {first} cannot be decoded: {why}{more}")
+
+
+def decode(
+    files: Column | Sequence[bytes],
+    *,
+    mode: Mode = "RGB",
+    device: str | torch.device | None = None,
+    max_pixels: int = MAX_PIXELS,
+) -> Images:
+    """Decode JPEG, PNG, GIF, WebP, BMP and TIFF files, upright as their EXIF tag says.
+
+    Greys, palettes and CMYK become RGB as Pillow converts them, 16-bit greys lose their lower byte, alpha is
+    dropped in "RGB", and of several frames the first counts. JPEG uses libjpeg-turbo's accurate transform and
+    smooth chroma, Pillow's defaults. Pixels are decoded on the host and then sent to the device.
+
+    Args:
+        files: a column of encoded images, or the bytes of files.
+        mode: "RGB", "RGBA" or "L" (grey).
+        device: where the pixels go; by default the device of the profile under which the stage runs.
+        max_pixels: an image with more is refused before it is decoded.
+
+    Returns:
+        uint8 images, each of its own size.
+
+    Raises:
+        ImageError: files cannot be decoded, or are truncated or too large; it names all of them.
+        ConfigError: the column holds no encoded images, or the mode is unknown.
+    """
+    if mode not in ("RGB", "RGBA", "L"):
+        raise ConfigError(f"decode: no mode {mode!r}; expected 'RGB', 'RGBA' or 'L'")
+    target = torch.device(current_device() if device is None else device)
+    found: list[torch.Tensor] = []
+    failed: dict[int, str] = {}
+    for row, data in enumerate(_files(files)):
+        if data is None:
+            failed[row] = "it is null"
+            continue
+        try:
+            pixels = _decoded(data, mode, max_pixels)
+        except Exception as exc:  # noqa: BLE001 - hostile files fail in many ways, and each is that row's error
+            failed[row] = _why(exc)
+            continue
+        found.append(torch.from_numpy(pixels).to(target))
+    if failed:
+        raise ImageError(failed)
+    return Images(found)
+
+
+def encode_png(images: Images) -> list[bytes]:
+    """The pictures as PNG files, rounded to uint8 first; lossless."""
+    pillow = _pillow()
+    files: list[bytes] = []
+    for image in to_u8(images):
+        pixels = image.cpu().numpy()
+        buffer = io.BytesIO()
+        pillow.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(buffer, "PNG")
+        files.append(buffer.getvalue())
+    return files
+
+
+def _files(files: Column | Sequence[bytes]) -> list[bytes | None]:
+    if not isinstance(files, Column):
+        return list(files)
+    if not isinstance(files.field, Image) or files.field.form != "encoded":
+        raise ConfigError(f"decode takes a column of encoded images, this one is {files.field.describe()}")
+    return cast("list[bytes | None]", files.to_pylist())
+
+
+def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
+    """The pixels (H, W, C) of one file."""
+    pillow = _pillow()
+    from PIL import ImageOps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns of odd metadata, which is no error
+        with pillow.open(io.BytesIO(data)) as image:
+            if image.width * image.height > max_pixels:
+                raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
+            image.load()
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode.startswith("I;16") or upright.mode == "I":
+                levels = np.asarray(upright).astype(np.int64)
+                upright = pillow.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
+            elif upright.mode == "P" and "transparency" in upright.info:
+                upright = upright.convert("RGBA")
+            pixels = np.array(upright.convert(mode))
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _why(exc: Exception) -> str:
+    """What is wrong with a file, in words that are the same in every process."""
+    if type(exc).__name__ == "UnidentifiedImageError":  # its text holds an address
+        return "it is no image file of a known kind"
+    return str(exc) or type(exc).__name__
+
+
+def _pillow() -> Any:
+    try:
+        import PIL.Image
+    except ImportError:
+        raise ConfigError("images are decoded by Pillow: pip install parity[vision]") from None
+    return PIL.Image

@@ -1,0 +1,114 @@
+"""Blur, and scores of sharpness and exposure. Borders are mirrored without the edge pixel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from parity.errors import ConfigError
+from parity.vision.colour import rgb_to_gray
+from parity.vision.geometry import pad
+from parity.vision.images import Images
+
+DARK = 5
+"""The level up to which a pixel is clipped at the dark end, of 255."""
+
+BRIGHT = 250
+"""The level from which on it is clipped at the bright end."""
+
+
+def gaussian_blur(images: Images, *, kernel: int, sigma: float) -> Images:
+    """Float32 pictures, each pixel the mean of its kernel x kernel neighbours, weighted by a normal curve.
+
+    Weights are computed in float64 and add up to 1; rows first, then columns.
+
+    Args:
+        images: the pictures.
+        kernel: the side of the window in pixels, odd.
+        sigma: the standard deviation of the curve, in pixels.
+
+    Raises:
+        ConfigError: the kernel is even or larger than a picture can mirror, or sigma is not positive.
+    """
+    if kernel < 1 or kernel % 2 == 0:
+        raise ConfigError(f"gaussian_blur: kernel {kernel} is not an odd number of pixels")
+    if not (math.isfinite(sigma) and sigma > 0):
+        raise ConfigError(f"gaussian_blur: sigma {sigma} is not positive")
+    reach = kernel // 2
+    places = torch.arange(-reach, reach + 1, dtype=torch.float64)
+    weights = torch.exp(-(places**2) / (2 * sigma**2))
+    taps = (weights / weights.sum()).to(torch.float32)
+
+    def change(pixels: torch.Tensor) -> torch.Tensor:
+        padded = pad(Images(pixels, images.peak), reach, reach, reach, reach, mode="reflect").stack()
+        channels = pixels.shape[3]
+        planes = padded.permute(0, 3, 1, 2).to(torch.float32).contiguous()
+        window = taps.to(pixels.device).expand(channels, 1, 1, kernel)
+        rows = F.conv2d(planes, window, groups=channels)
+        both = F.conv2d(rows, window.transpose(2, 3), groups=channels)
+        return both.permute(0, 2, 3, 1)
+
+    return images.map(change)
+
+
+def sharpness(images: Images) -> torch.Tensor:
+    """How sharp each picture is: the variance of the Laplacian of its grey levels 0 to 255, (N,) float32.
+
+    The Laplacian is the sum of the four neighbours less four times the pixel. Below about 100 a photograph is
+    commonly taken for blurred; the number depends on the size, so resize first.
+    """
+
+    def measure(image: torch.Tensor) -> torch.Tensor:
+        grey = _grey_levels(image, images.peak)
+        mirrored = pad(Images(grey), 1, 1, 1, 1, mode="edge" if 1 in grey.shape[1:3] else "reflect").stack()
+        middle = mirrored[:, 1:-1, 1:-1]
+        beside = (
+            mirrored[:, :-2, 1:-1] + mirrored[:, 2:, 1:-1] + mirrored[:, 1:-1, :-2] + mirrored[:, 1:-1, 2:]
+        )
+        return (beside - 4 * middle).to(torch.float64).var(correction=0)
+
+    return _each(images, measure)
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How light each picture is; tensors of shape (N,) float32.
+
+    Attributes:
+        mean: the mean grey level, 0 to 1.
+        dark: the share of pixels that are clipped at the dark end, up to level 5 of 255.
+        bright: the share at the bright end, from level 250 on.
+    """
+
+    mean: torch.Tensor
+    dark: torch.Tensor
+    bright: torch.Tensor
+
+
+def exposure(images: Images) -> Exposure:
+    """The mean grey level of each picture, and the shares of its pixels that are clipped."""
+    return Exposure(
+        _each(images, lambda image: _grey_levels(image, images.peak).to(torch.float64).mean() / 255),
+        _each(images, lambda image: (_grey_levels(image, images.peak) <= DARK).to(torch.float64).mean()),
+        _each(images, lambda image: (_grey_levels(image, images.peak) >= BRIGHT).to(torch.float64).mean()),
+    )
+
+
+def _each(images: Images, measure: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """One number for each picture by itself: sums over a batch may be added in another order."""
+    found = [measure(image.unsqueeze(0)) for image in images]
+    if not found:
+        return torch.empty(0, dtype=torch.float32)
+    return torch.stack(found).to(torch.float32)
+
+
+def _grey_levels(pixels: torch.Tensor, peak: float) -> torch.Tensor:
+    """(n, H, W, 1) float32 grey levels, 0 to 255."""
+    images = Images(pixels, peak)
+    grey = rgb_to_gray(images) if images.channels > 1 else images
+    levels = grey.stack().to(torch.float32)
+    return levels if peak == 255.0 else levels * 255.0

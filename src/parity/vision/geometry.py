@@ -1,0 +1,185 @@
+"""Crop, pad, letterbox, flip and rotate: pixels move, and none is computed but by letterbox's resize."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from parity.errors import ConfigError
+from parity.vision.images import Images
+from parity.vision.resampling import Interpolation, check_size, resize
+
+PadMode = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+def crop(images: Images, top: int, left: int, size: tuple[int, int]) -> Images:
+    """The rectangle of `size` (height, width) that begins at (top, left); zeros where it lies outside."""
+    height, width = check_size(size)
+    return images.map(lambda pixels: _window(pixels, top, left, height, width))
+
+
+def center_crop(images: Images, size: tuple[int, int]) -> Images:
+    """The rectangle of `size` (height, width) in the middle; zeros where a picture is smaller.
+
+    It begins at round((side - size) / 2), ties to even, as torchvision's does.
+    """
+    height, width = check_size(size)
+
+    def change(pixels: torch.Tensor) -> torch.Tensor:
+        top, left = round((pixels.shape[1] - height) / 2), round((pixels.shape[2] - width) / 2)
+        return _window(pixels, top, left, height, width)
+
+    return images.map(change)
+
+
+def _window(pixels: torch.Tensor, top: int, left: int, height: int, width: int) -> torch.Tensor:
+    count, rows, columns, channels = pixels.shape
+    first, last = max(top, 0), min(top + height, rows)
+    start, end = max(left, 0), min(left + width, columns)
+    if (first, last, start, end) == (top, top + height, left, left + width):
+        return pixels[:, first:last, start:end]
+    found = pixels.new_zeros((count, height, width, channels))
+    if first < last and start < end:
+        found[:, first - top : last - top, start - left : end - left] = pixels[:, first:last, start:end]
+    return found
+
+
+def pad(
+    images: Images,
+    left: int = 0,
+    top: int = 0,
+    right: int = 0,
+    bottom: int = 0,
+    *,
+    mode: PadMode = "constant",
+    fill: float = 0.0,
+) -> Images:
+    """Pictures with a margin of so many pixels at each side.
+
+    Args:
+        images: the pictures.
+        left: pixels at the left; likewise the others.
+        top: pixels above.
+        right: pixels at the right.
+        bottom: pixels below.
+        mode: "constant" (`fill`), "edge" (the edge pixel), "reflect" (mirrored without the edge pixel,
+            OpenCV's 101) or "symmetric" (mirrored with it).
+        fill: the value of the margin, at the pictures' own peak.
+
+    Raises:
+        ConfigError: a margin is negative, larger than a mirrored picture has pixels, or the mode is unknown.
+    """
+    if min(left, top, right, bottom) < 0:
+        raise ConfigError(f"pad: margins {(left, top, right, bottom)} are not all 0 or more; use crop to cut")
+    if mode not in ("constant", "edge", "reflect", "symmetric"):
+        raise ConfigError(f"pad: no mode {mode!r}; expected constant, edge, reflect or symmetric")
+
+    def change(pixels: torch.Tensor) -> torch.Tensor:
+        _, rows, columns, _ = pixels.shape
+        if mode == "constant":
+            size = (pixels.shape[0], top + rows + bottom, left + columns + right, pixels.shape[3])
+            found = pixels.new_full(size, fill)
+            found[:, top : top + rows, left : left + columns] = pixels
+            return found
+        down = _mirrored(rows, top, bottom, mode).to(pixels.device)
+        across = _mirrored(columns, left, right, mode).to(pixels.device)
+        return pixels[:, down][:, :, across]
+
+    return images.map(change)
+
+
+def _mirrored(count: int, before: int, after: int, mode: PadMode) -> torch.Tensor:
+    places = torch.arange(-before, count + after)
+    if mode == "edge":
+        return places.clamp(0, count - 1)
+    most = count - 1 if mode == "reflect" else count
+    if max(before, after) > most:
+        raise ConfigError(f"pad: a margin of {max(before, after)} cannot be mirrored from {count} pixels")
+    shift = 0 if mode == "reflect" else 1
+    places = torch.where(places < 0, -places - shift, places)
+    return torch.where(places >= count, 2 * (count - 1) + shift - places, places)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where letterbox put a picture: its size before and after, and where its first pixel went.
+
+    Attributes:
+        source: height and width before.
+        scaled: height and width after it was resized.
+        top: rows above it.
+        left: columns to the left of it.
+    """
+
+    source: tuple[int, int]
+    scaled: tuple[int, int]
+    top: int
+    left: int
+
+    def unmap(self, boxes: torch.Tensor) -> torch.Tensor:
+        """Boxes in the letterboxed picture as boxes in the source, clipped to it.
+
+        Args:
+            boxes: (..., 4) float, as left, top, right, bottom in pixels; 0 is the edge of the first pixel.
+        """
+        (height, width), (rows, columns) = self.source, self.scaled
+        scale = boxes.new_tensor([width / columns, height / rows] * 2)
+        moved = (boxes - boxes.new_tensor([self.left, self.top] * 2)) * scale
+        return torch.minimum(moved.clamp(min=0), boxes.new_tensor([width, height] * 2))
+
+
+def letterbox(
+    images: Images,
+    size: tuple[int, int],
+    *,
+    interpolation: Interpolation = "linear",
+    antialias: bool,
+    fill: float = 114.0,
+) -> tuple[Images, list[Placement]]:
+    """Pictures resized to fit into `size` at their own aspect, in the middle of a margin.
+
+    The side that fits exactly gets the whole size, the other one is cut to whole pixels by integer division;
+    of an odd margin the smaller half is at the top or left.
+
+    Returns:
+        The pictures, all of `size`, and where each was put, for boxes to be mapped back.
+    """
+    height, width = check_size(size)
+    placements = [_placement(source, height, width) for source in images.sizes]
+    made: list[torch.Tensor] = []
+    places: dict[tuple[int, int], list[int]] = {}
+    for row, source in enumerate(images.sizes):
+        places.setdefault(source, []).append(row)
+    found: dict[int, torch.Tensor] = {}
+    for rows in places.values():
+        placement = placements[rows[0]]
+        group = Images([images[row] for row in rows], images.peak)
+        small = resize(group, placement.scaled, interpolation=interpolation, antialias=antialias)
+        bottom = height - placement.scaled[0] - placement.top
+        right = width - placement.scaled[1] - placement.left
+        boxed = pad(small, placement.left, placement.top, right, bottom, fill=fill)
+        found.update(zip(rows, boxed, strict=True))
+    made = [found[row] for row in range(len(images))]
+    return Images(torch.stack(made) if made else made, images.peak), placements
+
+
+def _placement(source: tuple[int, int], height: int, width: int) -> Placement:
+    rows, columns = source
+    if rows * width >= columns * height:
+        scaled = (height, max(1, columns * height // rows))
+    else:
+        scaled = (max(1, rows * width // columns), width)
+    return Placement(source, scaled, (height - scaled[0]) // 2, (width - scaled[1]) // 2)
+
+
+def flip(images: Images, *, horizontal: bool = False, vertical: bool = False) -> Images:
+    """Pictures mirrored left to right, top to bottom, or both."""
+    sides = [axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted]
+    return images.map(lambda pixels: pixels.flip(sides)) if sides else images
+
+
+def rotate90(images: Images, turns: int) -> Images:
+    """Pictures turned anticlockwise by so many quarters."""
+    return images.map(lambda pixels: pixels.rot90(turns % 4, (1, 2)))

@@ -1,0 +1,76 @@
+"""Resize: half-pixel centres, edges clamped, and antialiasing that is asked for or forgone by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+
+from parity.errors import ConfigError, did_you_mean
+from parity.vision.images import Images
+
+Interpolation = Literal["linear", "cubic", "nearest"]
+
+_MODES = {"linear": "bilinear", "cubic": "bicubic", "nearest": ""}
+
+
+def resize(
+    images: Images, size: tuple[int, int], *, interpolation: Interpolation = "linear", antialias: bool
+) -> Images:
+    """Pictures of one size.
+
+    Pixel i of the result is taken at (i + 0.5) * source / size - 0.5, and what lies outside is the nearest
+    edge pixel. With antialias, the kernel is stretched by the factor of a reduction, as Pillow does it;
+    without, two (linear) or four (cubic) neighbours count, as OpenCV does it. The two differ by up to 75 of
+    255 levels on a photograph, so there is no default. Linear and cubic give float32, unrounded; cubic
+    (a = -0.75, or -0.5 with antialias) may leave the range, which `to_u8` saturates. Nearest takes pixel
+    ((2 i + 1) * source) // (2 * size) by integer arithmetic and keeps the dtype.
+
+    Args:
+        images: the pictures, uint8 or float32.
+        size: height and width of the result, in pixels.
+        interpolation: "linear", "cubic" or "nearest".
+        antialias: whether to average over what a reduction leaves out; False for "nearest".
+
+    Raises:
+        ConfigError: the size is not positive, or the interpolation is unknown or cannot be antialiased.
+    """
+    height, width = check_size(size)
+    if interpolation not in _MODES:
+        raise ConfigError(
+            f"resize: no interpolation {interpolation!r}; {did_you_mean(interpolation, _MODES)}"
+        )
+    if interpolation == "nearest":
+        if antialias:
+            raise ConfigError("resize: nearest takes one pixel, so that nothing is averaged; antialias=False")
+        return images.map(lambda pixels: _nearest(pixels, height, width))
+    mode = _MODES[interpolation]
+
+    def change(pixels: torch.Tensor) -> torch.Tensor:
+        planes = pixels.permute(0, 3, 1, 2).to(torch.float32)
+        resized = F.interpolate(planes, (height, width), mode=mode, align_corners=False, antialias=antialias)
+        return resized.permute(0, 2, 3, 1)
+
+    return images.map(change)
+
+
+def check_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Height and width, both positive; raises ConfigError otherwise."""
+    try:
+        height, width = (int(side) for side in size)
+    except (TypeError, ValueError):
+        raise ConfigError(f"size {size!r} is not (height, width)") from None
+    if height < 1 or width < 1:
+        raise ConfigError(f"size {(height, width)} is not positive")
+    return height, width
+
+
+def _nearest(pixels: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    rows = _nearest_places(pixels.shape[1], height, pixels.device)
+    columns = _nearest_places(pixels.shape[2], width, pixels.device)
+    return pixels[:, rows][:, :, columns]
+
+
+def _nearest_places(source: int, size: int, device: torch.device) -> torch.Tensor:
+    return torch.arange(size, device=device).mul(2).add(1).mul(source).div(2 * size, rounding_mode="floor")
