@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from parity.errors import shown
-from parity_online import logs, metrics, openapi, triton
+from parity_online import docs_page, logs, metrics, openapi, triton
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
 from parity_online.repository import Repository
@@ -39,13 +39,23 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
         repository: loads and unloads models over HTTP; None where that is off.
     """
     version = importlib.metadata.version("parity")
-    app = FastAPI(title="parity", version=version, summary="One handler, many runners, proven equal")
+    app = FastAPI(
+        title="parity",
+        version=version,
+        summary="One handler, many runners, proven equal",
+        docs_url=None,
+        redoc_url=None,
+    )
     _add_health(app, models)
     _add_metadata(app, models, version)
     _add_repository(app, models, repository)
     _add_wrong_turns(app, models)
     models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> Response:
+        return Response(docs_page.page(app.openapi()), media_type="text/html; charset=utf-8")
 
     @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
     def show_metrics() -> Response:
@@ -72,10 +82,12 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
 
 
 def _add_health(app: FastAPI, models: Models) -> None:
+    @app.head("/v2/health/live", include_in_schema=False)
     @app.get("/v2/health/live", tags=["health"], summary="Whether the process serves at all")
     def live() -> Response:
         return _json({"live": True})
 
+    @app.head("/v2/health/ready", include_in_schema=False)
     @app.get("/v2/health/ready", tags=["health"], summary="Whether every model takes requests")
     def ready() -> Response:
         waiting = models.waiting()
@@ -84,12 +96,15 @@ def _add_health(app: FastAPI, models: Models) -> None:
         reasons = "; ".join(f"model {name!r}: {reason}" for name, reason in waiting.items())
         return _json({"ready": False, "error": f"not ready: {reasons}", "models": waiting}, 503)
 
+    @app.head("/ping", include_in_schema=False)
     @app.get("/ping", tags=["health"], summary="TorchServe's health check")
     def ping() -> Response:
         is_ready = not models.waiting()
         return _json({"status": "Healthy" if is_ready else "Unhealthy"}, 200 if is_ready else 503)
 
+    @app.head("/v2/models/{name}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
+    @app.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"], include_in_schema=False)
     def model_ready(name: str, version: str | None = None) -> Response:
         model = models.find(name, version)

@@ -8,7 +8,11 @@ Rules
     A key with `max_batch` queued rows goes as soon as a slot is free; otherwise what has queued under it goes
     once its oldest ticket has waited `max_delay_s`.
     Among the keys that may go, the one with the oldest head goes first, so no key starves.
-    Within a key tickets leave in the order they came; a ticket is never split and never overtaken.
+    Within a key and priority tickets leave in the order they came; a ticket is never split and never
+    overtaken by one of its own priority.
+    High tickets go before normal ones, but after `PASSED_OVER_MOST` batches that took no normal ticket though
+    one waited, the next batch begins with the normal ones: neither starves.
+    With preferred sizes a batch is cut to the largest of them that has queued, and goes as soon as one has.
     Expired and cancelled tickets leave first. A ticket is never dispatched at or after its deadline.
     At most `queue_rows` rows wait; an offer beyond that raises `QueueFullError`.
 """
@@ -16,7 +20,7 @@ Rules
 import heapq
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
@@ -24,7 +28,12 @@ from parity.errors import ConfigError, ParityError
 
 Item = TypeVar("Item")
 
+Priority = Literal["high", "normal"]
+
 TicketState = Literal["waiting", "dispatched", "expired", "cancelled"]
+
+PASSED_OVER_MOST = 4
+"""So many batches may be full of high tickets while a normal one waits."""
 
 # How far the newest service time moves the running estimate behind `retry_after_s`.
 _SERVICE_WEIGHT = 0.2
@@ -47,7 +56,7 @@ class BatchingPolicy:
     """How rows are grouped: `max_batch` and `queue_rows` count rows, `max_delay_s` is in seconds.
 
     `max_delay_s` 0 (the default) sets no timer: a lone request goes at once, and batches fill while the
-    slot is busy.
+    slot is busy. `preferred` holds batch sizes, in rows, that are better than those between them.
 
     Raises:
         ConfigError: a value is out of range.
@@ -56,8 +65,13 @@ class BatchingPolicy:
     max_batch: int = 32
     max_delay_s: float = 0.0
     queue_rows: int = 1024
+    preferred: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if any(not 1 <= size <= self.max_batch for size in self.preferred):
+            raise ConfigError(
+                f"preferred is {list(self.preferred)}, expected sizes of 1 to max_batch ({self.max_batch})"
+            )
         if self.max_batch < 1:
             raise ConfigError(f"max_batch is {self.max_batch} rows, expected 1 or more")
         if not (math.isfinite(self.max_delay_s) and self.max_delay_s >= 0):
@@ -81,6 +95,7 @@ class Ticket(Generic[Item]):
     enqueued_at: float
     number: int
     deadline: float | None = None
+    priority: Priority = "normal"
     state: TicketState = "waiting"
 
 
@@ -96,14 +111,30 @@ class Step(Generic[Item]):
 
 @dataclass(slots=True)
 class _Line(Generic[Item]):
-    """The tickets of one key, oldest first."""
+    """The tickets of one key, by priority, oldest first."""
 
-    tickets: OrderedDict[Ticket[Item], None] = field(default_factory=OrderedDict)
+    high: OrderedDict[Ticket[Item], None] = field(default_factory=OrderedDict)
+    normal: OrderedDict[Ticket[Item], None] = field(default_factory=OrderedDict)
     rows: int = 0
+    passed_over: int = 0
+
+    def tickets(self, priority: Priority) -> OrderedDict[Ticket[Item], None]:
+        return self.high if priority == "high" else self.normal
 
     @property
     def head(self) -> Ticket[Item]:
-        return next(iter(self.tickets))
+        """The oldest ticket."""
+        if not self.high:
+            return next(iter(self.normal))
+        high = next(iter(self.high))
+        if not self.normal:
+            return high
+        normal = next(iter(self.normal))
+        return high if high.number < normal.number else normal
+
+    def __iter__(self) -> Iterator[Ticket[Item]]:
+        yield from self.high
+        yield from self.normal
 
 
 class Batcher(Generic[Item]):
@@ -125,6 +156,7 @@ class Batcher(Generic[Item]):
         self._offers = 0
         self._rows = 0
         self._seconds_per_row = 0.0
+        self._enough = min((policy.max_batch, *policy.preferred))
 
     @property
     def queued_rows(self) -> int:
@@ -143,7 +175,14 @@ class Batcher(Generic[Item]):
             raise QueueFullError(self._rows, self.policy.queue_rows, self._retry_after_s())
 
     def offer(
-        self, item: Item, now: float, *, rows: int = 1, key: Hashable = None, deadline: float | None = None
+        self,
+        item: Item,
+        now: float,
+        *,
+        rows: int = 1,
+        key: Hashable = None,
+        deadline: float | None = None,
+        priority: Priority = "normal",
     ) -> Ticket[Item]:
         """Queue `item` and return its ticket.
 
@@ -155,11 +194,11 @@ class Batcher(Generic[Item]):
             raise ValueError(f"a ticket of {rows} rows, expected 1 to max_batch ({self.policy.max_batch})")
         self.require_room(rows)
         self._offers += 1
-        ticket = Ticket(item, rows, key, now, self._offers, deadline)
+        ticket = Ticket(item, rows, key, now, self._offers, deadline, priority)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = _Line()
-        line.tickets[ticket] = None
+        line.tickets(priority)[ticket] = None
         line.rows += rows
         self._rows += rows
         if deadline is not None:
@@ -175,7 +214,7 @@ class Batcher(Generic[Item]):
 
     def leave_all(self) -> tuple[Ticket[Item], ...]:
         """Take every waiting ticket out, as cancelled, and return them."""
-        waiting = tuple(ticket for line in self._lines.values() for ticket in line.tickets)
+        waiting = tuple(ticket for line in self._lines.values() for ticket in line)
         for ticket in waiting:
             self._leave(ticket, "cancelled")
         return waiting
@@ -217,7 +256,7 @@ class Batcher(Generic[Item]):
             head = line.head
             # Written as the sum `wake_at` is, so that waking exactly then finds the line ripe.
             ripe = head.enqueued_at + self.policy.max_delay_s <= now
-            if (ripe or line.rows >= self.policy.max_batch) and (
+            if (ripe or line.rows >= self._enough) and (
                 best is None or head.enqueued_at < best.head.enqueued_at
             ):
                 best = line
@@ -225,19 +264,30 @@ class Batcher(Generic[Item]):
 
     def _take(self, line: _Line[Item], cancelled: list[Ticket[Item]]) -> tuple[Ticket[Item], ...]:
         """Take the longest run of tickets that fits, dropping the ones that nobody waits for."""
+        most = max(
+            (size for size in self.policy.preferred if size <= line.rows), default=self.policy.max_batch
+        )
+        normal_first = line.passed_over >= PASSED_OVER_MOST
+        levels = (line.normal, line.high) if normal_first else (line.high, line.normal)
         taken: list[Ticket[Item]] = []
         rows = 0
-        while line.tickets:
-            ticket = line.head
-            if self._is_gone is not None and self._is_gone(ticket.item):
-                self._leave(ticket, "cancelled")
-                cancelled.append(ticket)
-                continue
-            if rows + ticket.rows > self.policy.max_batch:
-                break
-            self._leave(ticket, "dispatched")
-            taken.append(ticket)
-            rows += ticket.rows
+        for level in levels:
+            while level:
+                ticket = next(iter(level))
+                if self._is_gone is not None and self._is_gone(ticket.item):
+                    self._leave(ticket, "cancelled")
+                    cancelled.append(ticket)
+                    continue
+                if rows + ticket.rows > (most if taken else self.policy.max_batch):
+                    break
+                self._leave(ticket, "dispatched")
+                taken.append(ticket)
+                rows += ticket.rows
+            if level:
+                break  # whoever comes next in this level must not be overtaken by the other one
+        if taken:
+            starved = bool(line.normal) and all(ticket.priority == "high" for ticket in taken)
+            line.passed_over = line.passed_over + 1 if starved else 0
         return tuple(taken)
 
     def _expire(self, now: float) -> tuple[Ticket[Item], ...]:
@@ -265,7 +315,7 @@ class Batcher(Generic[Item]):
     def _cancel_gone(self) -> None:
         if self._is_gone is None:
             return
-        waiting = [ticket for line in self._lines.values() for ticket in line.tickets]
+        waiting = [ticket for line in self._lines.values() for ticket in line]
         for ticket in waiting:
             if self._is_gone(ticket.item):
                 self._leave(ticket, "cancelled")
@@ -275,8 +325,8 @@ class Batcher(Generic[Item]):
         ticket.state = state
         self._by_number.pop(ticket.number, None)
         line = self._lines[ticket.key]
-        del line.tickets[ticket]
+        del line.tickets(ticket.priority)[ticket]
         line.rows -= ticket.rows
-        if not line.tickets:
+        if not line.high and not line.normal:
             del self._lines[ticket.key]
         self._rows -= ticket.rows

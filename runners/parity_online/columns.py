@@ -100,11 +100,12 @@ async def score(call: Call, decoded: Decoded, deadline: float | None = None) -> 
     most = call.model.settings.max_batch
     until = call.deadline if deadline is None else deadline
     is_gone = call.request.is_gone
+    priority = call.request.priority
     if not batch.num_rows:
         answers: Sequence[Columns] = ()
     elif batch.num_rows <= most:
         work = ColumnsWork(batch, call.origin, None if not decoded.errors else places.tolist())
-        found = await driver.submit(work, batch.num_rows, deadline=until, is_gone=is_gone)
+        found = await driver.submit(work, batch.num_rows, deadline=until, priority=priority, is_gone=is_gone)
         answers = [cast("Columns", found)]
     else:
         works = [
@@ -112,7 +113,8 @@ async def score(call: Call, decoded: Decoded, deadline: float | None = None) -> 
             for at, piece in enumerate(batch.split(most))
         ]
         parts = [(work, work.batch.num_rows) for work in works]
-        answers = cast("list[Columns]", await driver.submit_parts(parts, deadline=until, is_gone=is_gone))
+        scored = await driver.submit_parts(parts, deadline=until, priority=priority, is_gone=is_gone)
+        answers = cast("list[Columns]", scored)
     return _joined(call, decoded, answers)
 
 

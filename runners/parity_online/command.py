@@ -66,6 +66,13 @@ def serve(
     slot: Annotated[
         str | None, typer.Option(help="Where batches run: thread, loop or auto (thread).")
     ] = None,
+    preferred: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ROWS", help="A batch size better than those between; repeatable."),
+    ] = None,
+    client_limit: Annotated[
+        int | None, typer.Option(help="Most requests of one client in flight; more get 429 (no limit).")
+    ] = None,
     batch_limit_s: Annotated[
         float | None,
         typer.Option(help="Time a batch may take before its slot is given up and replaced (--timeout-s)."),
@@ -107,6 +114,17 @@ def serve(
         float, typer.Option(help="Time accepted requests may take to finish after SIGTERM.")
     ] = 30.0,
     body_limit_mb: Annotated[float, typer.Option(help="Largest request body, in MiB; more gets 413.")] = 64.0,
+    api_keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of hashed API keys to ask for; `python -m parity_online.keys NAME` makes one."
+        ),
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Speak HTTPS with this certificate chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's private key.")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="Ask clients for a certificate that these authorities signed.")
+    ] = None,
     show_failures: Annotated[
         bool, typer.Option("--show-failures", help="Put handlers' exceptions into answers. For development.")
     ] = False,
@@ -136,6 +154,8 @@ def serve(
         "queue_rows": queue_rows,
         "timeout_s": timeout_s,
         "slot": slot,
+        "preferred": preferred or None,
+        "client_limit": client_limit,
         "batch_limit_s": batch_limit_s,
         "replicas": replicas,
         "gate": gate,
@@ -148,6 +168,10 @@ def serve(
         http=cast("HttpChoice", http),
         poll_s=poll_s,
         management=management,
+        api_keys=api_keys,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
         show_failures=show_failures,
     )
     captured = {

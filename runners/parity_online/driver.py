@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from parity.errors import ParityError
-from parity_online.batcher import Batcher, BatchingPolicy, Step, Ticket
+from parity_online.batcher import Batcher, BatchingPolicy, Priority, Step, Ticket
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -121,6 +121,7 @@ class Driver(Generic[Item, Answer]):
         *,
         key: Hashable = None,
         deadline: float | None = None,
+        priority: Priority = "normal",
         is_gone: Callable[[], bool] | None = None,
     ) -> asyncio.Future[Answer]:
         """Queue an item of at most `max_batch` rows; the future gives its answer.
@@ -137,7 +138,9 @@ class Driver(Generic[Item, Answer]):
         future: asyncio.Future[Answer] = self._loop.create_future()
         waiter = _Waiter(item, future, is_gone)
         try:
-            self._batcher.offer(waiter, self._clock(), rows=rows, key=key, deadline=deadline)
+            self._batcher.offer(
+                waiter, self._clock(), rows=rows, key=key, deadline=deadline, priority=priority
+            )
         finally:
             self._pump_soon()
         return future
@@ -148,6 +151,7 @@ class Driver(Generic[Item, Answer]):
         *,
         key: Hashable = None,
         deadline: float | None = None,
+        priority: Priority = "normal",
         is_gone: Callable[[], bool] | None = None,
     ) -> list[Answer]:
         """Queue the parts (item, rows) of one large request, all or none, and return their answers in order.
@@ -159,7 +163,8 @@ class Driver(Generic[Item, Answer]):
         """
         self._batcher.require_room(sum(rows for _, rows in parts))
         futures = [
-            self.submit(item, rows, key=key, deadline=deadline, is_gone=is_gone) for item, rows in parts
+            self.submit(item, rows, key=key, deadline=deadline, priority=priority, is_gone=is_gone)
+            for item, rows in parts
         ]
         try:
             return await asyncio.gather(*futures)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -17,8 +18,9 @@ from urllib.parse import quote
 from parity.capture import Origin
 from parity_online import logs
 from parity_online.compression import read_encoded, write_encoded
+from parity_online.keys import CHALLENGE, Keys, is_open, scope_of
 from parity_online.models import VERSION_HEADER, Models, Versions
-from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id
+from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
 from parity_online.protocols import PROTOCOLS, Call, Protocol
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
@@ -78,9 +80,12 @@ class FastPath:
         app: serves whatever is not an inference request to a known model.
         models: the models.
         settings: body limit and the like.
+        keys: the API keys that are asked for; None for none.
     """
 
-    def __init__(self, app: App, models: Models, settings: ServerSettings) -> None:
+    def __init__(self, app: App, models: Models, settings: ServerSettings, keys: Keys | None = None) -> None:
+        self._keys = keys
+        self._in_flight: Counter[str] = Counter()
         self._app = app
         self._models = models
         self._settings = settings
@@ -118,6 +123,13 @@ class FastPath:
             if route is not None and scope["method"] in route.protocol.verbs:
                 await self._serve(route, scope, receive, send)
                 return
+        if scope["type"] == "http" and self._keys is not None and not is_open(scope["path"]):
+            try:
+                self._keys.require(scope["headers"], scope_of(scope["path"]))
+            except ProblemError as exc:
+                await discard_body(receive, self.body_limit_bytes)
+                await send_answer(_challenged(render(exc, new_id())), receive, send)
+                return
         await self._app(scope, receive, send)
 
     async def respond(self, route: Route, request: Request, body: bytes, started: float) -> Answer | None:
@@ -131,8 +143,9 @@ class FastPath:
         """
         model = route.nominal
         try:
+            self._identify(request)
             model = route.pick(request)
-            model.in_flight += 1
+            self._enter(model, request)
         except ProblemError as exc:
             return self._refuse(route, model, request, exc, time.perf_counter() - started)
         try:
@@ -153,6 +166,8 @@ class FastPath:
             return self._refuse(route, model, request, exc, time.perf_counter() - started)
         finally:
             model.in_flight -= 1
+            if model.settings.client_limit is not None:
+                self._leave(request)
         model.metrics.answered(route.name, time.perf_counter() - started)
         if len(route.versions.models) > 1:
             answer.headers.append((b"x-model-version", model.version.encode("latin-1", "replace")))
@@ -164,7 +179,10 @@ class FastPath:
         started = time.perf_counter()
         request = Request.of(receive)
         try:
+            if scope.get("client"):
+                request.client = scope["client"][0]
             read_headers(request, scope["headers"])
+            self._identify(request)
             timeout_s = self._timeout_s(route.nominal, request)
             body = await read_body(request, receive, self.body_limit_bytes, timeout_s)
         except ProblemError as exc:
@@ -175,6 +193,42 @@ class FastPath:
             answer = await self.respond(route, request, body, started)
         if answer is not None:
             await send_answer(answer, receive, send)
+
+    def _identify(self, request: Request) -> None:
+        """Let in who has a key, where keys are asked for, and know the client by its name.
+
+        Raises:
+            ProblemError: (401, 403) see `Keys.require`.
+        """
+        if self._keys is not None and not request.is_known:
+            request.client = self._keys.require(request.credentials, "infer")
+            request.is_known = True
+
+    def _enter(self, model: ServedModel, request: Request) -> None:
+        """Count a request in.
+
+        Raises:
+            ProblemError: (429) its client has as many in flight as it may.
+        """
+        most = model.settings.client_limit
+        if most is not None:
+            client = request.client or ""
+            if self._in_flight[client] >= most:
+                raise ProblemError(
+                    429,
+                    "client_limit",
+                    f"client {client!r} has {most} requests in flight, as many as one may; wait for an "
+                    "answer before sending more",
+                    retry_after_s=1.0,
+                )
+            self._in_flight[client] += 1
+        model.in_flight += 1
+
+    def _leave(self, request: Request) -> None:
+        client = request.client or ""
+        self._in_flight[client] -= 1
+        if not self._in_flight[client]:
+            del self._in_flight[client]
 
     def _timeout_s(self, model: ServedModel, request: Request) -> float:
         most = model.settings.timeout_s
@@ -200,9 +254,17 @@ class FastPath:
             logs.text(problem.detail or problem),
             exc_info=error if unforeseen else None,
         )
-        return route.protocol.render(
+        answer = route.protocol.render(
             problem, request_id, show_failures=self._settings.show_failures, close=self.is_draining
         )
+        return _challenged(answer) if problem.status == 401 else answer
+
+
+def _challenged(answer: Answer) -> Answer:
+    """The answer with the header that every 401 needs."""
+    if answer.status == 401:
+        answer.headers.append((b"www-authenticate", CHALLENGE))
+    return answer
 
 
 def _origin(route: Route, request: Request, started: float) -> Origin:

@@ -46,7 +46,9 @@ async def answer(call: Call, body: bytes) -> Answer:
             model.metrics.refused_rows(1)
             raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
         work = RowsWork((row,), call.origin)
-        texts = await driver.submit(work, deadline=call.deadline, is_gone=call.request.is_gone)
+        texts = await driver.submit(
+            work, deadline=call.deadline, priority=call.request.priority, is_gone=call.request.is_gone
+        )
         text = cast("Texts", texts).rows[0]
         if isinstance(text, RowError):
             raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
@@ -81,7 +83,10 @@ async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
         for start in range(0, len(good), policy.max_batch)
     ]
     answers = await model.driver.submit_parts(
-        [(work, len(work.rows)) for work in works], deadline=call.deadline, is_gone=call.request.is_gone
+        [(work, len(work.rows)) for work in works],
+        deadline=call.deadline,
+        priority=call.request.priority,
+        is_gone=call.request.is_gone,
     )
     failed: list[tuple[RowError, int]] = []
     at = 0

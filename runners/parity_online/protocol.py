@@ -20,8 +20,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from parity_online.fastpath import FastPath, Route
-from parity_online.problems import Answer, ProblemError, new_id
+from parity_online.problems import Answer, ProblemError, new_id, render
 from parity_online.request import Request, read_headers, slow_body
+from parity_online.wire import status_line as _status_line
 from parity_online.wire import write_answer
 
 logger = logging.getLogger(__name__)
@@ -29,8 +30,14 @@ logger = logging.getLogger(__name__)
 SMALL_BODY_BYTES = 65536
 """Larger bodies need uvicorn's flow control."""
 
+HEAD_S = 20.0
+"""How long the head of a request may take: a client that trickles it holds no connection for ever."""
+
+HEAD_BYTES = 65536
+"""The largest head of a request."""
+
 _OVERRIDDEN = ("on_message_begin", "on_headers_complete", "on_body", "on_message_complete")
-_USED = ("on_response_complete", "on_url", "on_header", "shutdown", "connection_lost")
+_USED = ("on_response_complete", "on_url", "on_header", "shutdown", "connection_made", "connection_lost")
 
 
 def is_supported() -> bool:
@@ -85,9 +92,19 @@ class FastProtocol(HttpToolsProtocol):
     cycle: Any
     scope: Any
     _body_timer: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        """A client connects; it must send the head of a request in time."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(HEAD_S, self._close_slow_head)
 
     def on_message_begin(self) -> None:
         """A request begins; its scope is built later, if at all."""
+        self._in_head = True
+        self._head_bytes = 0
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -96,6 +113,16 @@ class FastProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse what came; a body that has not come whole by now must do so in the request's time."""
         super().data_received(data)
+        if self._in_head and self.parser is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self._close_with(431, f"the head of the request has more than {HEAD_BYTES} bytes")
+                return
+            if self._head_timer is None and self._head_bytes:
+                self._head_timer = self.loop.call_later(HEAD_S, self._close_slow_head)
+        elif self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
         exchange = self.cycle
         if type(exchange) is _Exchange and exchange.more_body and self._body_timer is None:
             timeout_s = exchange.route.nominal.settings.timeout_s
@@ -106,10 +133,13 @@ class FastProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and with it whatever it still owed."""
         self._cancel_body_timer()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
         """Keep the request, or let uvicorn have it."""
+        self._in_head = False
         exchange = self._exchange()
         if exchange is not None:
             self.cycle = exchange
@@ -139,6 +169,20 @@ class FastProtocol(HttpToolsProtocol):
         fast: FastPath = self.app  # pyright: ignore[reportAssignmentType] - `_exchange` has looked
         _advance(exchange, fast.respond(exchange.route, exchange.request, exchange.body, time.perf_counter()))
 
+    def _close_slow_head(self) -> None:
+        self._head_timer = None
+        self._close_with(408, f"the head of the request did not arrive within {HEAD_S:g} s")
+
+    def _close_with(self, status: int, message: str) -> None:
+        """End a connection whose request never began."""
+        if self.transport.is_closing():
+            return
+        if self._head_bytes:
+            answer = render(ProblemError(status, "head", message), new_id(), close=True)
+            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
+            self.transport.write(_status_line(status) + head + b"\r\n" + answer.body)
+        self.transport.close()
+
     def _refuse_slow_body(self, exchange: _Exchange, timeout_s: float) -> None:
         self._body_timer = None
         if self.cycle is exchange and exchange.more_body and not self.transport.is_closing():
@@ -166,6 +210,8 @@ class FastProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             return None  # pipelined: uvicorn knows how to queue it
         request = Request(self.transport.is_closing)
+        if self.client is not None:
+            request.client = self.client[0]
         try:
             read_headers(request, self.headers)
         except ProblemError:

@@ -7,9 +7,10 @@ import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
 from parity.errors import shown
+from parity_online.batcher import Priority
 from parity_online.problems import ProblemError
 
 Scope = MutableMapping[str, Any]
@@ -19,6 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 TIMEOUT_HEADER = "X-Request-Timeout"
 ID_HEADER = "X-Request-Id"
+PRIORITY_HEADER = "X-Request-Priority"
 
 _MAX_ID_BYTES = 128
 _DISCARD_S = 5.0
@@ -39,6 +41,10 @@ class Request:
         encoding: the client's `Content-Encoding`, None for none.
         accepts: the client's `Accept-Encoding`, None when it sent none.
         json_length: the client's `Inference-Header-Content-Length`, None when it sent none.
+        priority: the client's `X-Request-Priority`.
+        client: who asks: the name of its API key, or its address; None where nobody has looked.
+        credentials: the headers that may hold an API key.
+        is_known: whether its key has been checked.
     """
 
     is_gone: Callable[[], bool] | None
@@ -51,6 +57,10 @@ class Request:
     encoding: str | None = None
     accepts: bytes | None = None
     json_length: int | None = None
+    priority: Priority = "normal"
+    client: str | None = None
+    credentials: tuple[tuple[bytes, bytes], ...] = ()
+    is_known: bool = False
 
     @property
     def media_type(self) -> str:
@@ -81,6 +91,10 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
             request.timeout_s = _seconds(value)
         elif name == b"x-model-version":
             request.version = value.decode("latin-1")
+        elif name == b"x-request-priority":
+            request.priority = _priority(value)
+        elif name == b"authorization" or name == b"x-api-key":
+            request.credentials += ((name, value),)
         elif name == b"expect":
             request.is_read = True  # the client sends nothing before it is asked to
         elif name == b"accept-encoding":
@@ -193,6 +207,15 @@ def _length(value: bytes) -> int:
             400, "header", f"Inference-Header-Content-Length {shown(text)}: expected a number of bytes"
         )
     return int(text)
+
+
+def _priority(value: bytes) -> Priority:
+    text = value.decode("latin-1").strip().lower()
+    if text not in get_args(Priority):
+        raise ProblemError(
+            400, "header", f"{PRIORITY_HEADER} {shown(text)}: expected {' or '.join(get_args(Priority))}"
+        )
+    return cast("Priority", text)
 
 
 def _seconds(value: bytes) -> float:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import ipaddress
 import logging
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
+from parity_online.keys import read_keys
 from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
@@ -100,7 +103,11 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         repository.adopt(make(loaded))
     require_canaries(offer.canaries, [(model.name, model.version) for model in models])
     listener = _bind(settings)
-    app = FastPath(build_app(models, families, repository if settings.management else None), models, settings)
+    keys = None if settings.api_keys is None else read_keys(settings.api_keys)
+    if not _is_loopback(settings.host):
+        _warn_if_open(settings)
+    rare = build_app(models, families, repository if settings.management else None)
+    app = FastPath(rare, models, settings, keys)
     server = _Server(models, repository, app, settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
@@ -110,6 +117,35 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         raise RunnerError(
             f"handler {server.failed_name} cannot be served: {server.failure}"
         ) from server.failure
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _warn_if_open(settings: ServerSettings) -> None:
+    """Say what everybody who reaches this address can do."""
+    missing = [
+        text
+        for text, is_missing in (
+            ("no API keys (--api-keys), so everybody who reaches it may ask", settings.api_keys is None),
+            (
+                "no TLS (--tls-cert), so what is asked and answered can be read on the way",
+                settings.tls_cert is None,
+            ),
+            (
+                "management is on, so everybody may unload models",
+                settings.management and settings.api_keys is None,
+            ),
+        )
+        if is_missing
+    ]
+    logger.warning(
+        "event=not_loopback host=%s hint=%s", settings.host, logs.text("; ".join(missing) or "none")
+    )
 
 
 def _is_in(loaded: LoadedHandler, folder: Path | None) -> bool:
@@ -142,6 +178,10 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_SLOW_READERS_S,
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+                ssl_ca_certs=None if settings.tls_client_ca is None else str(settings.tls_client_ca),
+                ssl_cert_reqs=ssl.CERT_NONE if settings.tls_client_ca is None else ssl.CERT_REQUIRED,
             )
         )
         self.failure: BaseException | None = None
@@ -157,7 +197,8 @@ class _Server(uvicorn.Server):
         """Listen, say where, and start loading."""
         await super().startup(sockets)
         host, port = (sockets or [])[0].getsockname()[:2]
-        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._settings.tls_cert is None else "https"
+        url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         logger.info("event=listening url=%s models=%s", url, ",".join(model.name for model in self._models))
         self._announce({"event": "listening", "url": url})
         self._loading = asyncio.create_task(self._load())

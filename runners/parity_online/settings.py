@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from parity.capture import CaptureSettings
@@ -30,6 +31,10 @@ class ModelSettings:
         timeout_s: how long a request may take before it is answered 504; a request may ask for less.
         slot: where batches run: "thread"; "loop", the event loop itself, where a handler that hangs stops the
             whole server; or "auto": the loop when a warm-up batch takes less than 0.25 ms.
+        preferred: batch sizes, in rows, that are better than those between them; a batch is cut to the
+            largest of them that has queued, and goes as soon as one has.
+        client_limit: most requests that one client may have in flight, by its API key, or by its address
+            where there are no keys; more are answered 429. None: no limit.
         batch_limit_s: how long a batch may take before its slot is given up and replaced; `timeout_s`
             when None.
         replicas: how many processes of its own a handler runs in; 0 runs it in the server's process.
@@ -46,6 +51,8 @@ class ModelSettings:
     queue_rows: int = 1024
     timeout_s: float = 30.0
     slot: SlotChoice = "thread"
+    preferred: tuple[int, ...] = ()
+    client_limit: int | None = None
     batch_limit_s: float | None = None
     replicas: int = 0
     gate: Gate = "strict"
@@ -57,6 +64,13 @@ class ModelSettings:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise _wrong(key, value, "a number of rows, at least 1")
         _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
+        sizes = cast("Any", self.preferred)
+        if not isinstance(sizes, list | tuple) or not all(type(size) is int for size in cast("Any", sizes)):
+            raise _wrong("preferred", sizes, "a list of batch sizes, such as [8, 16]")
+        object.__setattr__(self, "preferred", tuple(sizes))
+        limit = cast("Any", self.client_limit)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise _wrong("client_limit", limit, "a number of requests, at least 1")
         _require_seconds("timeout_s", self.timeout_s, least=0.001)
         if self.batch_limit_s is not None:
             _require_seconds("batch_limit_s", self.batch_limit_s, least=0.001)
@@ -100,11 +114,14 @@ class ModelSettings:
         """The settings with `max_batch` cut to the largest bucket; a larger batch would be split again."""
         if profile.max_rows is None or self.max_batch <= profile.max_rows:
             return self
-        return replace(self, max_batch=profile.max_rows)
+        preferred = tuple(size for size in self.preferred if size <= profile.max_rows)
+        return replace(self, max_batch=profile.max_rows, preferred=preferred)
 
     def policy(self) -> BatchingPolicy:
         """The batcher's part."""
-        return BatchingPolicy(self.max_batch, self.max_delay_ms / 1000.0, self.queue_rows)
+        return BatchingPolicy(
+            self.max_batch, self.max_delay_ms / 1000.0, self.queue_rows, tuple(self.preferred)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +137,10 @@ class ServerSettings:
         poll_s: how often the model repository is looked at for versions that came, changed or went; None:
             never.
         management: whether models may be loaded and unloaded over HTTP.
+        api_keys: the file of API keys, see `parity_online.keys`; None asks for none.
+        tls_cert: the server's certificate chain; with it HTTPS is spoken, and HTTP is not.
+        tls_key: its private key; in the same file when None.
+        tls_client_ca: clients must show a certificate that these authorities have signed.
         show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
             answer names only the stage and the id under which the log tells more.
 
@@ -134,6 +155,10 @@ class ServerSettings:
     http: HttpChoice = "fast"
     poll_s: float | None = None
     management: bool = False
+    api_keys: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
     show_failures: bool = False
 
     def __post_init__(self) -> None:
@@ -144,6 +169,11 @@ class ServerSettings:
         _require_seconds("drain_s", self.drain_s, least=0.0)
         if self.poll_s is not None:
             _require_seconds("poll_s", self.poll_s, least=0.01)
+        if self.tls_cert is None and (self.tls_key is not None or self.tls_client_ca is not None):
+            raise ConfigError("--tls-key and --tls-client-ca need --tls-cert, the server's own certificate")
+        for path in (self.tls_cert, self.tls_key, self.tls_client_ca):
+            if path is not None and not path.is_file():
+                raise ConfigError(f"TLS: no such file {path}")
         if self.body_limit_bytes < 1:
             raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")
 

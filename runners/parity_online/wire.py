@@ -68,7 +68,8 @@ def _is_known(cycle: object) -> bool:
     return known
 
 
-def _status_line(status: int) -> bytes:
+def status_line(status: int) -> bytes:
+    """The first line of an answer."""
     try:
         phrase = http.HTTPStatus(status).phrase
     except ValueError:
@@ -76,4 +77,4 @@ def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {phrase}\r\n".encode()
 
 
-_STATUS_LINES = {status: _status_line(status) for status in range(100, 600)}
+_STATUS_LINES = {status: status_line(status) for status in range(100, 600)}

@@ -1,16 +1,28 @@
 """The batcher's rules with plain numbers, and its invariants as a property over any history."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from parity.errors import ConfigError
-from parity_online.batcher import Batcher, BatchingPolicy, QueueFullError, Step, Ticket
+from parity_online.batcher import (
+    PASSED_OVER_MOST,
+    Batcher,
+    BatchingPolicy,
+    Priority,
+    QueueFullError,
+    Step,
+    Ticket,
+)
 
 
-def make(max_batch: int = 4, max_delay_s: float = 0.0, queue_rows: int = 100) -> Batcher[str]:
-    return Batcher(BatchingPolicy(max_batch, max_delay_s, queue_rows))
+def make(
+    max_batch: int = 4, max_delay_s: float = 0.0, queue_rows: int = 100, preferred: tuple[int, ...] = ()
+) -> Batcher[str]:
+    return Batcher(BatchingPolicy(max_batch, max_delay_s, queue_rows, preferred))
 
 
 def items(step: Step[str]) -> list[str]:
@@ -154,6 +166,57 @@ def test_a_policy_out_of_range_is_refused(max_batch: int, max_delay_s: float, qu
         BatchingPolicy(max_batch, max_delay_s, queue_rows)
 
 
+def test_high_tickets_go_first_and_fill_up_with_normal_ones():
+    batcher = make(max_batch=2)
+    for name in "abc":
+        batcher.offer(name, 0.0)
+    batcher.offer("H1", 1.0, priority="high")
+    assert items(batcher.step(1.0, slot_free=True)) == ["H1", "a"]
+    batcher.offer("H2", 2.0, priority="high")
+    batcher.offer("H3", 2.0, priority="high")
+    assert items(batcher.step(2.0, slot_free=True)) == ["H2", "H3"]
+    assert items(batcher.step(2.0, slot_free=True)) == ["b", "c"]
+
+
+def test_a_stream_of_high_tickets_does_not_starve_the_normal_ones():
+    batcher = make(max_batch=2, queue_rows=1000)
+    batcher.offer("normal", 0.0)
+    batches = 0
+    while True:
+        for number in range(2):
+            batcher.offer(f"high-{batches}-{number}", float(batches), priority="high")
+        batches += 1
+        if "normal" in items(batcher.step(float(batches), slot_free=True)):
+            break
+    assert batches == PASSED_OVER_MOST + 1
+
+
+def test_a_preferred_size_goes_before_the_delay_and_a_batch_is_cut_to_one():
+    batcher = make(max_batch=10, max_delay_s=5.0, preferred=(2, 4))
+    batcher.offer("a", 0.0)
+    assert not batcher.step(0.0, slot_free=True).batch
+    batcher.offer("b", 0.0)
+    assert items(batcher.step(0.0, slot_free=True)) == ["a", "b"]
+    for name in "cdefg":
+        batcher.offer(name, 1.0)
+    assert items(batcher.step(1.0, slot_free=True)) == ["c", "d", "e", "f"]
+    assert not batcher.step(1.0, slot_free=True).batch
+    assert items(batcher.step(6.0, slot_free=True)) == ["g"], "the delay is kept all the same"
+
+
+def test_a_ticket_larger_than_a_preferred_size_goes_whole():
+    batcher = make(max_batch=10, preferred=(2,))
+    batcher.offer("a", 0.0, rows=7)
+    batcher.offer("b", 0.0)
+    assert items(batcher.step(0.0, slot_free=True)) == ["a"]
+
+
+@pytest.mark.parametrize("preferred", [(0,), (5,), (2, -1)])
+def test_a_preferred_size_that_no_batch_can_have_is_refused(preferred: tuple[int, ...]):
+    with pytest.raises(ConfigError, match="preferred"):
+        make(max_batch=4, preferred=preferred)
+
+
 def test_deadlines_of_served_tickets_are_not_kept():
     batcher = make()
     for number in range(5000):
@@ -163,11 +226,13 @@ def test_deadlines_of_served_tickets_are_not_kept():
 
 
 class BatcherHistory(RuleBasedStateMachine):
-    """Any interleaving of offers, cancellations, hang-ups, time and slots."""
+    """Any interleaving of offers, cancellations, hang-ups, priorities, time and slots."""
+
+    preferred: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         super().__init__()
-        self.policy = BatchingPolicy(max_batch=5, max_delay_s=0.25, queue_rows=12)
+        self.policy = BatchingPolicy(max_batch=5, max_delay_s=0.25, queue_rows=12, preferred=self.preferred)
         self.gone: set[int] = set()
         self.batcher: Batcher[int] = Batcher(self.policy, is_gone=self.gone.__contains__)
         self.now = 0.0
@@ -175,17 +240,21 @@ class BatcherHistory(RuleBasedStateMachine):
         self.waiting: dict[int, Ticket[int]] = {}
         self.last_sent: dict[object, int] = {}
         self.wake_at: float | None = None
+        self.passed_over: dict[object, int] = {}
 
     @rule(
         rows=st.integers(1, 5),
         key=st.integers(0, 2),
         patience=st.one_of(st.none(), st.sampled_from([0.0, 0.125, 0.5, 2.0])),
+        priority=st.sampled_from(get_args(Priority)),
     )
-    def offer(self, rows: int, key: int, patience: float | None) -> None:
+    def offer(self, rows: int, key: int, patience: float | None, priority: Priority) -> None:
         deadline = None if patience is None else self.now + patience
         before = self.batcher.queued_rows
         try:
-            ticket = self.batcher.offer(self.offered, self.now, rows=rows, key=key, deadline=deadline)
+            ticket = self.batcher.offer(
+                self.offered, self.now, rows=rows, key=key, deadline=deadline, priority=priority
+            )
         except QueueFullError:
             assert before + rows > self.policy.queue_rows
         else:
@@ -226,14 +295,26 @@ class BatcherHistory(RuleBasedStateMachine):
         for ticket in step.batch:
             assert ticket.deadline is None or self.now < ticket.deadline
             assert ticket.item not in self.gone
-            assert self.last_sent.get(ticket.key, -1) < ticket.item, "order within a key"
-            self.last_sent[ticket.key] = ticket.item
+            level = (ticket.key, ticket.priority)
+            assert self.last_sent.get(level, -1) < ticket.item, "order within a key and priority"
+            self.last_sent[level] = ticket.item
+        self.check_starvation(step)
         for ticket in step.expired:
             assert ticket.deadline is not None
             assert ticket.deadline <= self.now
         if slot_free and not step.batch:
             assert all(self.now < t.enqueued_at + self.policy.max_delay_s for t in self.waiting.values())
         self.check_wake(slot_free and not step.batch)
+
+    def check_starvation(self, step: Step[int]) -> None:
+        """A normal ticket sees at most so many batches of its key pass that have none of its kind."""
+        if not step.batch:
+            return
+        key = step.batch[0].key
+        waits = any(t.key == key and t.priority == "normal" for t in self.waiting.values())
+        only_high = all(ticket.priority == "high" for ticket in step.batch)
+        self.passed_over[key] = self.passed_over.get(key, 0) + 1 if waits and only_high else 0
+        assert self.passed_over[key] <= PASSED_OVER_MOST
 
     def check_wake(self, slot_stays_free: bool) -> None:
         """Nothing that a step would do happens before `wake_at`."""
@@ -261,3 +342,14 @@ class BatcherHistory(RuleBasedStateMachine):
 TestBatcherHistory = BatcherHistory.TestCase
 TestBatcherHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestBatcherHistory.pytestmark = [pytest.mark.slow]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class PreferredHistory(BatcherHistory):
+    """The same with preferred sizes."""
+
+    preferred = (2, 4)
+
+
+TestPreferredHistory = PreferredHistory.TestCase
+TestPreferredHistory.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestPreferredHistory.pytestmark = [pytest.mark.slow]  # pyright: ignore[reportAttributeAccessIssue]
