@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := torch,online,notebook,dev
+EXTRAS := torch,online,notebook,ray,spark,dev
 
 # Passed through: `make test ARGS="-m 'not slow' -k schema"`.
 ARGS ?=
@@ -56,7 +56,7 @@ check: $(STAMP) ## formatting, lint, types, layers, spelling, docs
 test: $(STAMP) ## run the tests; ARGS= goes to pytest
 	$(BIN)/python -m pytest $(ARGS)
 
-demo: $(STAMP) ## score, serve and compare real data with all three runners
+demo: $(STAMP) ## score, serve and compare real data with all runners
 	$(BIN)/python demo/run.py $(ARGS)
 
 bench: $(STAMP) ## measure speed as ratios within one run

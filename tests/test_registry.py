@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from parity.errors import ConfigError, ReferenceNotFoundError
 from parity.examples import example_batch
-from parity.registry import Runner, find_runner, find_runners, load_handler, replay_wires, runner_names
+from parity.registry import Runner, find_runner, load_handler, replay_wires, runner_names
 
 FIXTURES = Path(__file__).parent / "fixtures" / "handlers"
 
@@ -135,9 +136,13 @@ def test_two_handlers_may_have_siblings_of_one_name(handlers: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_three_runners_are_installed() -> None:
-    assert runner_names() == ["batch", "notebook", "online"]
-    assert all(isinstance(runner, Runner) for runner in find_runners().values())
+def test_the_five_runners_are_installed() -> None:
+    assert runner_names() == ["batch", "notebook", "online", "ray", "spark"]
+    without_java = pytest.importorskip("parity_spark.java").java_problem(
+        os.environ.get("JAVA_HOME"), os.environ.get("PATH", "")
+    )
+    names = [name for name in runner_names() if not (name == "spark" and without_java)]
+    assert all(isinstance(find_runner(name), Runner) for name in names)
     assert find_runner("batch").name == "batch"
 
 

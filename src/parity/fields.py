@@ -27,6 +27,9 @@ class _Missing:
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> str:
+        return "MISSING"  # one object, in whatever process a schema is sent to
+
 
 MISSING: Final = _Missing()
 """The default of a field that has none: a missing key is then an error."""

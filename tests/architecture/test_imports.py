@@ -53,9 +53,22 @@ def test_importing_parity_loads_little_more_than_pyarrow_and_its_own_modules() -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["parity_batch", "parity_notebook", "parity_online"])
-def test_a_runner_module_loads_without_torch_pandas_or_polars(module: str) -> None:
-    assert loaded_after(f"import {module}").isdisjoint({"torch", "pandas", "polars"})
+@pytest.mark.parametrize(
+    "module",
+    [
+        "parity_batch",
+        "parity_notebook",
+        "parity_online",
+        "parity_ray.scoring",
+        "parity_ray.runner",
+        "parity_spark.scoring",
+        "parity_spark.runner",
+        "parity_spark.worker",
+    ],
+)
+def test_a_runner_module_loads_without_torch_pandas_polars_or_a_cluster(module: str) -> None:
+    heavy = {"torch", "pandas", "polars", "ray", "pyspark"}
+    assert loaded_after(f"import {module}").isdisjoint(heavy)
 
 
 @pytest.mark.slow

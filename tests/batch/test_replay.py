@@ -11,7 +11,7 @@ import pytest
 from parity.codec.arrow import decode_table
 from parity.engine import Engine
 from parity.errors import ConfigError, RunnerError
-from parity.registry import Runner, find_runners, load_handler
+from parity.registry import Runner, find_runner, load_handler
 from parity_batch import runner
 from tests.batch.jobs import ORDERS, orders
 
@@ -23,7 +23,7 @@ def canonical(table: pa.Table) -> pa.Table:
 
 def test_the_runner_is_registered() -> None:
     assert isinstance(runner, Runner)
-    assert type(find_runners()["batch"]) is type(runner)
+    assert type(find_runner("batch")) is type(runner)
 
 
 @pytest.mark.slow

@@ -18,6 +18,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+QUICK = [word for name in ("batch", "notebook", "online") for word in ("--runner", name)]
+"""For `parity check`: a cluster costs seconds to start, and tests/ray and tests/spark have theirs."""
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
@@ -102,7 +105,7 @@ def test_the_idea_of_the_readme_works_line_by_line(tmp_path: Path):
             printed = run(line, tmp_path).stdout.splitlines()
             verdicts["run"] = [json.loads(text)["verdict"] for text in printed]
         elif line[1] in ("batch", "golden", "check") and "payments" in line:
-            run(line, tmp_path)
+            run([*line, *QUICK] if line[1] == "check" else line, tmp_path)
     verdicts["batch"] = pq.read_table(tmp_path / "scored")["verdict"].to_pylist()
     assert set(verdicts) == {"run", "serve", "batch"}
     assert all(found == ["pass", "review", "pass"] for found in verdicts.values()), verdicts
@@ -133,7 +136,7 @@ def test_the_tutorial_works_line_by_line(tmp_path: Path):
             body = re.findall(r"-d '(.*)'", "\n".join(lines))[0]
             assert 0 < ask(line, tmp_path, "/predictions/churn", json.loads(body))["churn"] < 1
         elif text.startswith("parity "):
-            run(line, tmp_path)
+            run([*line, *QUICK] if line[1] == "check" else line, tmp_path)
     scored = pq.read_table(tmp_path / "scored")
     assert scored["id"].to_pylist() == [0, 1, 2, 3]
     assert [error is not None for error in scored["_error"].to_pylist()] == [False, False, False, True]

@@ -88,6 +88,8 @@ def _bool(_field: Bool, array: Any) -> Converted:
 
 
 def _number(field: Integer | Floating, array: Any) -> Converted:
+    if pa.types.is_decimal(array.type):
+        return _whole(field, array)
     dtype = field.numpy_dtype
     present = present_mask(array)
     values = numbers(array)
@@ -101,6 +103,25 @@ def _number(field: Integer | Floating, array: Any) -> Converted:
     if not same:
         array = primitive(field.arrow_type, cast, present)
     return Converted(array, faults)
+
+
+def _whole(field: Integer | Floating, array: Any) -> Converted:
+    """Decimals without digits behind the point, as integers."""
+    dtype = field.numpy_dtype
+    info = np.iinfo(dtype)
+    faults: Faults = {}
+    found = np.zeros(len(array), dtype)
+    for row, value in enumerate(array.to_pylist()):
+        if value is None:
+            continue
+        if info.min <= value <= info.max:
+            found[row] = int(value)
+        else:
+            what = f"{value} is out of range {info.min} to {info.max}"
+            faults[row] = ValueRejectedError(what, field.describe())
+    present = present_mask(array)
+    _add_present(faults, numeric_faults, field, found, present)
+    return Converted(primitive(field.arrow_type, found, present), faults)
 
 
 def _inexact(field: Field, value: Any, source: np.dtype[Any]) -> ValueRejectedError:

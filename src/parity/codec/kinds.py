@@ -90,8 +90,8 @@ def _scalar_hint(field: Field, kind: Any) -> str | None:
     if isinstance(field, Bool):
         return None if pa.types.is_boolean(kind) else "cast the column to bool, as you mean it"
     if isinstance(field, Integer):
-        if pa.types.is_integer(kind):
-            return None
+        if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+            return None  # Spark, for one, has no other type for unsigned 64 bits
         if pa.types.is_floating(kind):
             return (
                 "floats never become integers here: cast the column first; where pandas made it float "

@@ -1,0 +1,54 @@
+"""The Spark runner as `parity check` sees it: rows through a local Spark that is started once."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from parity.distributed.standing import Standing
+from parity.errors import ConfigError
+from parity.profile import Profile
+from parity.registry import load_handler
+from parity.result import Result
+
+WIRE_FORM = "dataframe"
+
+
+class SparkRunner:
+    """The entry point `spark` of the group `parity.runners`.
+
+    It has no command of its own: a DataFrame is scored by `parity_spark.score` in a job of the user's.
+    """
+
+    name = "spark"
+    command_name = ""
+    command: None = None
+    wire_forms = (WIRE_FORM,)
+
+    def __init__(self) -> None:
+        self._standing = Standing("parity_spark.replay_process", "runner spark")
+
+    def replay(
+        self,
+        handler_ref: str,
+        rows: pa.Table,
+        profile: Profile,
+        *,
+        app_dir: str | None = None,
+        wire: str | None = None,
+    ) -> Result:
+        """The answers of `parity_spark.score` in a local Spark, from Parquet files to Parquet files.
+
+        Spark's process is kept for the next replay; see `parity.distributed.standing`.
+
+        Raises:
+            ConfigError: the wire form is not "dataframe".
+            FingerprintError: a worker refused to answer here.
+            RunnerError: Spark failed or took too long, or its answers are not whole.
+        """
+        if wire not in (None, WIRE_FORM):
+            raise ConfigError(f"the spark runner has no wire form {wire!r}; it has {WIRE_FORM!r} only")
+        return self._standing.replay(load_handler(handler_ref, app_dir=app_dir), rows, profile)
+
+    def close(self) -> None:
+        """End Spark's process; the next replay starts another."""
+        self._standing.close()

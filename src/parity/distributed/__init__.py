@@ -1,0 +1,26 @@
+"""A handler in the worker processes of a distributed engine. No cluster library is imported here.
+
+placement   the handler as it is sent to a worker, and how it is loaded there
+scoring     tables scored by a handler that is loaded once in a process
+standing    a process that a runner keeps, with its cluster, for all rows that are to be replayed
+"""
+
+from parity.distributed.placement import AnyHandler, Placement, loaded_handler
+from parity.distributed.scoring import (
+    TableScorer,
+    check_batch_rows,
+    chosen_columns,
+    rebatched,
+    scored_schema,
+)
+
+__all__ = [
+    "AnyHandler",
+    "Placement",
+    "TableScorer",
+    "check_batch_rows",
+    "chosen_columns",
+    "loaded_handler",
+    "rebatched",
+    "scored_schema",
+]

@@ -1,0 +1,117 @@
+"""A handler as it travels to the worker processes of a distributed engine, and how it is loaded there."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from parity.errors import FingerprintError
+from parity.handler import Handler, LoadedHandler
+from parity.profile import Profile
+from parity.registry import load_handler
+
+AnyHandler = str | Path | type[Handler] | LoadedHandler
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A handler and a profile in a form that other processes, on other machines too, can load.
+
+    Attributes:
+        ref: the handler's reference, its path absolute; empty for a class that lives in no folder.
+        app_dir: the folder to import `package.module` from, absolute; None where it is installed.
+        cls: the class itself, where there is no reference; the engine's own pickling carries it.
+        profile: the profile's name.
+        settings: the profile's settings.
+        digests: of the handler's source and artifacts; a worker that finds others refuses.
+    """
+
+    ref: str
+    app_dir: str | None
+    cls: type[Handler] | None
+    profile: str
+    settings: tuple[str, ...]
+    digests: tuple[tuple[str, str], ...]
+
+    @staticmethod
+    def of(loaded: LoadedHandler, profile: Profile) -> Placement:
+        """The placement of a handler under a profile."""
+        ref, app_dir = _absolute(loaded)
+        return Placement(
+            ref=ref,
+            app_dir=app_dir,
+            cls=None if ref else loaded.cls,
+            profile=profile.name,
+            settings=tuple(profile.to_settings()),
+            digests=tuple(sorted(loaded.digests.items())),
+        )
+
+    def load(self) -> LoadedHandler:
+        """The handler, loaded in this process; not yet initialized.
+
+        Raises:
+            ReferenceNotFoundError: it is not here; the message says where it was looked for.
+            FingerprintError: another version of it is here.
+        """
+        if self.cls is not None:
+            return LoadedHandler.of(self.cls)
+        forget(self.ref, self.app_dir)
+        loaded = load_handler(self.ref, app_dir=self.app_dir)
+        if tuple(sorted(loaded.digests.items())) != self.digests:
+            raise FingerprintError(
+                f"handler {self.ref} on this worker has other files than where the job was started; "
+                "bring all machines to one version of it, then start the job again"
+            )
+        return loaded
+
+    def to_profile(self, device: str | None = None) -> Profile:
+        """The profile, on another device where one is given."""
+        profile = Profile(self.profile).with_settings(self.settings)
+        return profile if device is None else profile.override({"device": device})
+
+
+def loaded_handler(handler: AnyHandler, app_dir: str | Path | None = None) -> LoadedHandler:
+    """A handler given by reference, as a class, or loaded already."""
+    if isinstance(handler, LoadedHandler):
+        return handler
+    if isinstance(handler, str | Path):
+        return load_handler(handler, app_dir=app_dir)
+    return LoadedHandler.of(handler)
+
+
+def forget(ref: str, app_dir: str | None) -> None:
+    """Let the next load of a handler import its files anew.
+
+    A worker process outlives jobs: a module that the handler's folder gave it before may have changed since.
+    """
+    target, _ = _split(ref)
+    path = Path(target) if Path(target).exists() else Path(app_dir) if app_dir is not None else None
+    if path is None:
+        return
+    folder = path if path.is_dir() else path.parent
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and name != "__main__" and Path(file).resolve().is_relative_to(folder.resolve()):
+            del sys.modules[name]
+
+
+def _absolute(loaded: LoadedHandler) -> tuple[str, str | None]:
+    """The reference and the folder to import from, such that the working folder does not matter."""
+    ref = loaded.ref
+    if not ref:
+        return "", None
+    target, name = _split(ref)
+    if Path(target).exists():
+        return f"{Path(target).resolve()}{f':{name}' if name else ''}", None
+    folder = Path(loaded.app_dir or "").resolve()
+    source = inspect.getsourcefile(cast("Any", loaded.cls))
+    inside = source is not None and Path(source).resolve().is_relative_to(folder)
+    return ref, str(folder) if inside else None
+
+
+def _split(ref: str) -> tuple[str, str]:
+    head, colon, tail = ref.rpartition(":")
+    return (head, tail) if colon and tail.isidentifier() and len(head) > 1 else (ref, "")

@@ -1,0 +1,134 @@
+"""A placement loads the same handler in another process, or says that it is not the same."""
+
+from __future__ import annotations
+
+import pickle  # noqa: TID251 - what clusters send work with
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from parity import Handler, Int64, Schema
+from parity.distributed import Placement, TableScorer, check_batch_rows, chosen_columns, rebatched
+from parity.errors import ConfigError, FingerprintError, SchemaError
+from parity.handler import LoadedHandler
+from parity.profile import Profile
+from parity.registry import load_handler
+from tests.batch.jobs import ORDERS
+from tests.distributed.rows import scored_here, troubled_orders
+
+
+@pytest.fixture
+def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A handler that is named by a path relative to the working folder."""
+    import shutil
+
+    shutil.copytree(ORDERS, tmp_path / "orders")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "orders"
+
+
+def test_a_placement_does_not_depend_on_the_working_folder(
+    placed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ref in ("orders", "orders/handler.py", "orders/handler.py:Orders"):
+        found = Placement.of(load_handler(ref), Profile(buckets=(8,)))
+        assert found.ref.startswith(str(placed))
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir("/")
+            assert found.load().cls.__name__ == "Orders"
+        assert found.to_profile().buckets == (8,)
+        assert found.to_profile("cuda:1").device == "cuda:1"
+
+
+def test_a_module_is_imported_from_its_folder(placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (placed.parent / "priced.py").write_text((placed / "handler.py").read_text())
+    found = Placement.of(load_handler("priced:Orders", app_dir="."), Profile())
+    assert (found.ref, found.app_dir) == ("priced:Orders", str(placed.parent))
+    monkeypatch.chdir("/")
+    assert found.load().cls.__name__ == "Orders"
+
+
+def test_another_version_on_a_worker_is_refused(placed: Path) -> None:
+    found = Placement.of(load_handler("orders"), Profile())
+    (placed / "artifacts" / "factor.json").write_text("3.0")
+    with pytest.raises(FingerprintError, match="has other files than where the job was started"):
+        found.load()
+
+
+def test_changed_siblings_are_imported_anew(placed: Path) -> None:
+    code = (placed / "handler.py").read_text()
+    (placed / "handler.py").write_text(code.replace("POISON = 666", "from limits import POISON"))
+    for value in (1, 2):
+        (placed / "limits.py").write_text(f"POISON = {value}\n")
+        loaded = Placement.of(LoadedHandler(*_fields(load_handler("orders"))), Profile()).load()
+        assert value == sys.modules[loaded.cls.__module__].POISON
+
+
+def _fields(loaded: LoadedHandler):
+    return loaded.cls, loaded.manifest, loaded.root, loaded.ref, loaded.app_dir
+
+
+class Plain(Handler):
+    inputs = Schema(id=Int64())
+    outputs = Schema(id=Int64())
+
+
+def test_a_class_is_sent_itself() -> None:
+    found = Placement.of(LoadedHandler.of(Plain), Profile())
+    assert found.load().cls is Plain
+    assert hash(found) == hash(Placement.of(LoadedHandler.of(Plain), Profile()))
+
+
+@pytest.mark.slow
+def test_a_schema_that_was_sent_still_knows_which_fields_have_no_default() -> None:
+    sent = pickle.dumps(Schema(a=Int64(), b=Int64(default=None, nullable=True)))
+    code = (
+        f"import pickle\nschema = pickle.loads({sent!r})\n"
+        "assert not schema['a'].has_default and schema['b'].has_default\n"
+        "assert schema['a'].default is __import__('parity.fields').fields.MISSING"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+def test_tables_are_scored_as_the_engine_scores_them_whatever_the_pieces(batch_rows: int) -> None:
+    rows = troubled_orders(120)
+    placement = Placement.of(load_handler(ORDERS), Profile())
+    scorer = TableScorer(placement, columns=["key", "id"], batch_rows=batch_rows)
+    found = scorer.score(rows)
+    assert found.select(["key", "id"]).equals(rows.select(["key", "id"]))
+    assert found.drop_columns(["key", "id"]).equals(scored_here(rows))
+    empty = scorer.score(rows.slice(0, 0))
+    assert (empty.num_rows, empty.schema) == (0, found.schema)
+
+
+def test_columns_are_chosen_or_every_problem_is_named() -> None:
+    loaded = load_handler(ORDERS)
+    assert chosen_columns(["a", "b"], loaded, None) == ("a", "b")
+    assert chosen_columns(["a", "b"], loaded, ["b"]) == ("b",)
+    with pytest.raises(
+        SchemaError, match=r"'c' is not there.*'total' is an output.*'_error' is parity's own"
+    ):
+        chosen_columns(["total", "_error"], loaded, ["c", "total", "_error"])
+    with pytest.raises(SchemaError, match="'a' is there 2 times"):
+        chosen_columns(["a", "a"], loaded, None)
+
+
+def test_batches_are_cut_to_one_size() -> None:
+    rows = pa.table({"id": list(range(100))})
+    for size in (1, 7, 64, 1000):
+        pieces = list(rebatched(rows.to_batches(max_chunksize=13), size))
+        assert [piece.num_rows for piece in pieces[:-1]] == [size] * (len(pieces) - 1)
+        assert pa.concat_tables(pieces).equals(rows)
+    assert list(rebatched([], 3)) == []
+
+
+def test_batch_rows_follow_the_buckets() -> None:
+    assert check_batch_rows(None, Profile()) == 1024
+    assert check_batch_rows(None, Profile(buckets=(48,))) == 1008
+    assert check_batch_rows(None, Profile(buckets=(2048,))) == 2048
+    with pytest.raises(ConfigError, match="batch_rows = 0 must be at least 1"):
+        check_batch_rows(0, Profile())
