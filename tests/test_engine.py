@@ -482,3 +482,75 @@ def test_processes_that_a_stage_starts_end_as_they_like() -> None:
         assert not engine.run(example_batch(Forking.inputs, 3)).errors
         worker = subprocess.run([sys.executable, "-c", "import os; os._exit(5)"], check=False)
     assert worker.returncode == 5
+
+
+class AccusingError(Exception):
+    def __init__(self, failing_rows: Any) -> None:
+        super().__init__("some rows")
+        self.failing_rows = failing_rows
+
+
+class Accusing(Handler):
+    """Fails on batches that hold a negative x, and says of which rows it is, as `accuse` tells."""
+
+    inputs = INPUTS
+    outputs = OUTPUTS
+    accuse: ClassVar[Callable[[list[int]], Any]] = tuple
+    calls: ClassVar[int] = 0
+
+    def preprocess(self, batch):
+        Accusing.calls += 1
+        x = batch["x"].numpy()
+        if (x < 0).any():
+            raise AccusingError(type(self).accuse(np.flatnonzero(x < 0).tolist()))
+        return x
+
+    def inference(self, inputs):
+        return inputs + 1
+
+    def postprocess(self, outputs, batch):
+        return {"y": outputs}
+
+
+def accusing(accuse: Callable[[list[int]], Any]) -> type[Accusing]:
+    class Case(Accusing):
+        pass
+
+    Case.accuse = staticmethod(accuse)
+    return Case
+
+
+@pytest.mark.parametrize(
+    "accuse",
+    [
+        tuple,
+        lambda rows: rows[:1],
+        lambda rows: [0],
+        lambda rows: [row + 1 for row in rows],
+        lambda rows: [-1],
+        lambda rows: [10**9],
+        lambda rows: range(10**6),
+        lambda rows: ["one"],
+        lambda rows: dict.fromkeys(rows, "why"),
+        lambda rows: None,
+        lambda rows: 3,
+    ],
+)
+@given(st.lists(st.integers(-1, 9), min_size=1, max_size=12))
+def test_who_is_accused_changes_no_answer(accuse: Callable[[list[int]], Any], values: list[int]) -> None:
+    batch = batch_of(values)
+    with Engine(accusing(accuse)) as engine:
+        result = engine.run(batch)
+    assert [error.row for error in result.errors] == [row for row, x in enumerate(values) if x < 0]
+    assert result.outputs["y"].to_pylist() == [x + 1 for x in values if x >= 0]
+    assert [values[row] for row in result.index] == [x for x in values if x >= 0]
+
+
+def test_rows_that_are_rightly_accused_cost_one_more_call_each() -> None:
+    values = [1] * 64
+    values[7] = values[40] = -1
+    with Engine(accusing(tuple)) as engine:
+        Accusing.calls = 0
+        result = engine.run(batch_of(values))
+    assert len(result.errors) == 2
+    assert Accusing.calls == 1 + 1 + 2

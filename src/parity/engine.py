@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, NoReturn, Self, cast
@@ -364,9 +364,8 @@ class Engine:
             error = self._row_error(row, failure) if reason is None else self._rejection(row, reason)
             answers.errors.append(error)
             return
-        middle = len(rows) // 2
-        for half in (rows[:middle], rows[middle:]):
-            piece = self._again(part, half, shape_rows)
+        for some in _pieces(part):
+            piece = self._again(part, some, shape_rows)
             outputs = self._through(piece, timings)
             if outputs is not None:
                 self._take(piece, outputs, answers)
@@ -443,6 +442,22 @@ class Engine:
             buckets=buckets,
             stages=tuple(answers.stages) if work.keep_stages or self._tap is not None else (),
         )
+
+
+def _pieces(part: _Part) -> list[_Rows]:
+    """The rows of a part that failed, cut to find the guilty: in halves, unless the exception accuses some.
+
+    What it says is believed only as far as the pieces bear it out, since each of them is asked.
+    """
+    rows, count = part.rows, len(part.rows)
+    accused = getattr(cast("_Failure", part.failure).exc, "failing_rows", None)
+    if isinstance(accused, Collection) and 0 < len(cast("Collection[Any]", accused)) <= count:
+        places = sorted({place for place in cast("Collection[Any]", accused) if isinstance(place, int)})
+        if places and places[0] >= 0 and places[-1] < count:
+            others = np.delete(rows, places)
+            alone = [rows[place : place + 1] for place in places]
+            return [others, *alone] if len(others) else alone
+    return [rows[: count // 2], rows[count // 2 :]]
 
 
 def merge(decoded: Decoded, result: Result) -> Result:

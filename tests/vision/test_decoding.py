@@ -146,13 +146,14 @@ class Brightness(Handler):
 def test_a_broken_image_fails_its_own_row_only(buckets: tuple[int, ...]) -> None:
     files = [file_of(Pillow.fromarray(photo(20 + row, 30)), "PNG") for row in range(5)]
     batch = decode_table(
-        Brightness.inputs, pa.table({"photo": pa.array([*files[:2], b"no image", *files[2:]], pa.binary())})
+        Brightness.inputs, pa.table({"photo": pa.array([*files[:2], JPEG[:200], *files[2:]], pa.binary())})
     )
     with Engine(Brightness, Profile(buckets=buckets)) as engine:
         result = engine.score(batch)
         alone = engine.score(decode_table(Brightness.inputs, pa.table({"photo": files})))
     (error,) = result.errors
     assert error.row == 2
+    assert "preprocess raised ImageError: the image cannot be decoded: " in error.message
     assert result.outputs["mean"].to_pylist() == pytest.approx(alone.outputs["mean"].to_pylist(), abs=1e-6)
 
 

@@ -26,17 +26,20 @@ MAX_PIXELS: Final = 100_000_000
 class ImageError(ParityError):
     """Files of a batch are no images that can be decoded; the message names the first row and why.
 
-    Raised from `preprocess`, it fails these rows only: the engine asks the others again.
+    Raised from `preprocess`, it fails these rows only: the engine asks the others again, all at once.
 
     Attributes:
         rows: the rows, with what is wrong with each.
+        failing_rows: the rows.
     """
 
-    def __init__(self, rows: dict[int, str]) -> None:
+    def __init__(self, rows: dict[int, str], count: int) -> None:
         self.rows = rows
+        self.failing_rows = tuple(rows)
         first, why = next(iter(rows.items()))
+        of_row = f" of row {first}" if count > 1 else ""
         more = f", and {len(rows) - 1} more rows" if len(rows) > 1 else ""
-        super().__init__(f"the image of row {first} cannot be decoded: {why}{more}")
+        super().__init__(f"the image{of_row} cannot be decoded: {why}{more}")
 
 
 def decode(
@@ -70,7 +73,8 @@ def decode(
     target = torch.device(current_device() if device is None else device)
     found: list[torch.Tensor] = []
     failed: dict[int, str] = {}
-    for row, data in enumerate(_files(files)):
+    encoded = _files(files)
+    for row, data in enumerate(encoded):
         if data is None:
             failed[row] = "it is null"
             continue
@@ -81,7 +85,7 @@ def decode(
             continue
         found.append(torch.from_numpy(pixels).to(target))
     if failed:
-        raise ImageError(failed)
+        raise ImageError(failed, len(encoded))
     return Images(found)
 
 
