@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from parity import Batch, Engine, Profile, Result, load_handler
-from parity.check import check_goldens, run_check
+from parity.check import check_goldens, run_check, running
 from parity.codec.arrow import decode_table
 from parity.column import Column
 from parity.errors import (
@@ -104,6 +104,30 @@ def test_every_case_goes_through_every_runner_in_every_wire_form(scale: str) -> 
     assert lines == ["16 rows through fake: only", "16 rows through other: json, binary"]
     assert report.fingerprint_changes() == {}
     assert report.notes == ()
+
+
+@dataclass(eq=False)
+class SlowRunner(FakeRunner):
+    """One that starts something as slow as a cluster."""
+
+    starts_slowly: bool = True
+
+
+def test_runners_that_start_slowly_are_asked_by_name_or_thoroughly(
+    scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: dict[str, FakeRunner] = {"fake": FakeRunner(), "slow": SlowRunner("slow")}
+    monkeypatch.setattr(running, "runner_names", lambda: sorted(installed))
+    monkeypatch.setattr(running, "find_runner", installed.__getitem__)
+    plain = run_check(scale, laws=[])
+    assert plain.runners() == ["engine", "fake"]
+    assert plain.notes == ("not checked: slow, slow to start; --thorough asks all, --runner one",)
+    for thorough in (
+        run_check(scale, laws=[], thorough=True),
+        run_check(scale, runners=["fake", "slow"], laws=[]),
+    ):
+        assert list(thorough.runners()) == ["engine", "fake", "slow"]
+        assert thorough.notes == ()
 
 
 def test_a_runner_that_changes_an_answer_diverges(scale: str) -> None:

@@ -21,6 +21,7 @@ class RayRunner:
 
     name = "ray"
     command_name = ""
+    starts_slowly = True
     command: None = None
     wire_forms = (WIRE_FORM,)
 

@@ -21,6 +21,7 @@ class SparkRunner:
 
     name = "spark"
     command_name = ""
+    starts_slowly = True
     command: None = None
     wire_forms = (WIRE_FORM,)
 

@@ -39,6 +39,8 @@ class Runner(Protocol):
         command_name: the subcommand of `parity` that starts it.
         command: the typer function of that subcommand.
         wire_forms: the forms that `replay` can send rows in, the default one first.
+
+    A runner that starts something as slow as a cluster says so by an attribute `starts_slowly = True`.
     """
 
     name: str
@@ -121,6 +123,11 @@ def find_runners() -> dict[str, Runner]:
 def runner_names() -> list[str]:
     """The names of the installed runners, sorted; none of them is imported."""
     return sorted({point.name for point in importlib.metadata.entry_points(group=RUNNER_GROUP)})
+
+
+def starts_slowly(runner: Runner) -> bool:
+    """Whether a runner starts something as slow as a cluster: it is asked by name, or in a thorough check."""
+    return bool(getattr(runner, "starts_slowly", False))
 
 
 def find_runner(name: str) -> Runner:

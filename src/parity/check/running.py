@@ -22,7 +22,7 @@ from parity.golden import GoldenCase
 from parity.handler import LoadedHandler
 from parity.laws import Bench, LawOutcome, check_bench, law_rows, laws_named
 from parity.laws.forms import carried_rows
-from parity.registry import Runner, find_runner, load_handler, runner_names
+from parity.registry import Runner, find_runner, load_handler, runner_names, starts_slowly
 from parity.report import CheckReport, Entry
 from parity.report.samples import samples
 
@@ -55,7 +55,8 @@ def run_check(
         app_dir: a folder to import `package.module` from.
         profile: a profile of handler.toml.
         settings: `KEY=VALUE` texts that override it.
-        runners: runners, or names of installed ones; all installed ones when not given.
+        runners: runners, or names of installed ones; when not given all installed ones, of which those that
+            start slowly in a thorough check only.
         cases: names of golden cases; all when empty.
         golden: the folder of golden cases; found as `parity.golden.golden_folder` says when not given.
         laws: names of laws; all when not given, none when empty.
@@ -75,7 +76,7 @@ def run_check(
     loaded = load_handler(ref, app_dir=app_dir)
     chosen_profile = loaded.profile(profile).with_settings(settings)
     found = _cases(loaded, golden, cases)
-    chosen, notes = _runners(runners)
+    chosen, notes = _runners(runners, thorough)
     outcomes: list[LawOutcome] = []
     with Engine(loaded, chosen_profile) as engine:
         rows, labels = law_rows(loaded, found)
@@ -166,17 +167,28 @@ def _silent(line: str) -> None:
     del line
 
 
-def _runners(wanted: Sequence[str | Runner] | None) -> tuple[list[Runner], list[str]]:
-    """The wanted runners; for None all that can be imported, with a note for each other."""
+def _runners(wanted: Sequence[str | Runner] | None, thorough: bool) -> tuple[list[Runner], list[str]]:
+    """The wanted runners; for None all that can be imported, with a note for each other.
+
+    Those that start slowly are among all in a thorough check only.
+    """
     if wanted is not None:
         return [find_runner(item) if isinstance(item, str) else item for item in dict.fromkeys(wanted)], []
     found: list[Runner] = []
     notes: list[str] = []
+    slow: list[str] = []
     for name in runner_names():
         try:
-            found.append(find_runner(name))
+            runner = find_runner(name)
         except ConfigError as exc:
             notes.append(f"not checked: {exc}")
+            continue
+        if starts_slowly(runner) and not thorough:
+            slow.append(name)
+        else:
+            found.append(runner)
+    if slow:
+        notes.append(f"not checked: {' and '.join(slow)}, slow to start; --thorough asks all, --runner one")
     if not found:
         raise ReferenceNotFoundError("no runner is installed; pip install 'parity[online,notebook]'")
     return found, notes

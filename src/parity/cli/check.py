@@ -19,7 +19,11 @@ from parity.report import html as html_report
 def check(
     handler: options.HandlerRef,
     runner: Annotated[
-        list[str] | None, typer.Option("--runner", help="Only this runner; repeatable. All by default.")
+        list[str] | None,
+        typer.Option(
+            "--runner",
+            help="Only this runner; repeatable. All by default; those that start slowly with --thorough.",
+        ),
     ] = None,
     case: options.Cases = None,
     law: Annotated[
