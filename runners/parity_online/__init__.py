@@ -18,7 +18,13 @@ class OnlineRunner:
 
     name = "online"
     command_name = "serve"
-    wire_forms = ("rows", "oip", "oip-binary")
+
+    @property
+    def wire_forms(self) -> tuple[str, ...]:
+        """The forms of a replay, the default one first; gRPC only where its extra is installed."""
+        from parity_online.forms import WIRE_FORMS
+
+        return WIRE_FORMS
 
     @property
     def command(self) -> Any:

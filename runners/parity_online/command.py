@@ -48,6 +48,9 @@ def serve(
         str, typer.Option(help="Address to bind; 0.0.0.0 opens it to the network.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to bind; 0 takes a free one and prints it.")] = 8000,
+    grpc_port: Annotated[
+        int | None, typer.Option(help="Serve gRPC on this port, too; 0 takes a free one. Needs parity[grpc].")
+    ] = None,
     profile: Annotated[str, typer.Option(help="Profile of handler.toml to run with.")] = "default",
     set_: Annotated[
         list[str] | None,
@@ -163,6 +166,7 @@ def serve(
     settings = ServerSettings(
         host=host,
         port=port,
+        grpc_port=grpc_port,
         drain_s=drain_s,
         body_limit_bytes=round(body_limit_mb * _BYTES_IN_MB),
         http=cast("HttpChoice", http),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -38,6 +39,7 @@ class GroupForm:
 
     encode: Callable[[LoadedHandler, Batch], Sent]
     decode: Callable[[LoadedHandler, Reply], Answered]
+    is_grpc: bool = False
 
 
 def entries_of(reply: Reply) -> list[RowError]:
@@ -74,9 +76,25 @@ def _oip_bytes(loaded: LoadedHandler, batch: Batch) -> Sent:
     return Sent(f"/v2/models/{loaded.name}/infer", body, headers)
 
 
+def _grpc(loaded: LoadedHandler, batch: Batch) -> Sent:
+    from parity.codec import oip_grpc
+
+    return Sent("", oip_grpc.encode_request(batch, loaded.name).SerializeToString())
+
+
+def _grpc_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
+    from parity.codec import oip_grpc
+
+    return Answered(
+        oip_grpc.decode_response(loaded.outputs, oip_grpc.read_message("ModelInferResponse", reply.body))
+    )
+
+
 GROUP_FORMS: Final[dict[str, GroupForm]] = {
     "oip": GroupForm(_oip, _oip_answer),
     "oip-binary": GroupForm(_oip_bytes, _oip_answer),
 }
+if importlib.util.find_spec("grpc") is not None and importlib.util.find_spec("google.protobuf") is not None:
+    GROUP_FORMS["grpc"] = GroupForm(_grpc, _grpc_answer, is_grpc=True)
 WIRE_FORMS: Final = ("rows", *GROUP_FORMS)
-"""The forms of a replay, the default one first; `parity_online.OnlineRunner.wire_forms` lists them, too."""
+"""The forms of a replay, the default one first; gRPC only where its extra is installed."""

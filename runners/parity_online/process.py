@@ -36,6 +36,7 @@ class ServerProcess:
 
     Attributes:
         url: the server's root.
+        grpc: where it speaks gRPC, empty where it does not.
         exit_code: the exit code, once it has ended.
     """
 
@@ -49,6 +50,7 @@ class ServerProcess:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.url = ""
+        self.grpc = ""
         self.exit_code: int | None = None
         self._command = [sys.executable, "-m", "parity", "serve", "--port", "0", *arguments]
         self._wait_ready = wait_ready
@@ -76,7 +78,8 @@ class ServerProcess:
         self._reader = threading.Thread(target=self._read_events, name="parity-serve-events", daemon=True)
         self._reader.start()
         try:
-            self.url = self.await_event("listening")["url"]
+            listening = self.await_event("listening")
+            self.url, self.grpc = listening["url"], listening.get("grpc", "")
             if self._wait_ready:
                 self.await_event("ready")
         except BaseException:

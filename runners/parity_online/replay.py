@@ -14,8 +14,9 @@ import datetime
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,9 @@ from parity.result import Result, empty_batch
 from parity_online.client import Client, Reply
 from parity_online.forms import GROUP_FORMS, WIRE_FORMS, GroupForm, entries_of
 from parity_online.process import ServerProcess
+
+if TYPE_CHECKING:
+    from parity_online.grpc_client import GrpcClient
 
 CONNECTIONS = 16
 _GROUP_SIZES = (1, 5, 2, 4, 3)
@@ -78,10 +82,13 @@ def replay_forms(
 ) -> list[tuple[str, Result]]:
     """The answers of one real server to these rows, in one wire form after the other; raises as `replay`."""
     loaded = load_handler(handler_ref, app_dir=app_dir)
-    with ServerProcess(_arguments(handler_ref, profile, app_dir)) as server:
+    arguments = _arguments(handler_ref, profile, app_dir)
+    if any(form in GROUP_FORMS and GROUP_FORMS[form].is_grpc for form in forms):
+        arguments += ["--grpc-port", "0"]
+    with ServerProcess(arguments) as server:
         # On a thread of its own: the caller may be a notebook, whose loop runs already.
         with concurrent.futures.ThreadPoolExecutor(1, "parity-replay") as pool:
-            asked = (pool.submit(asyncio.run, _ask(server.url, loaded, table, form)) for form in forms)
+            asked = (pool.submit(asyncio.run, _ask(server, loaded, table, form)) for form in forms)
             answered = [asking.result() for asking in asked]  # lazily: a form after the other
         code = server.stop()
         if code != 0:
@@ -106,10 +113,16 @@ def _arguments(handler_ref: str, profile: Profile, app_dir: str | None) -> list[
     ]
 
 
-async def _ask(url: str, loaded: LoadedHandler, table: pa.Table, form: str) -> list[_Group]:
+async def _ask(server: ServerProcess, loaded: LoadedHandler, table: pa.Table, form: str) -> list[_Group]:
     decoded = arrow.decode_table(loaded.inputs, table)
-    async with Client(url, CONNECTIONS) as client:
-        asker = _Asker(client, loaded)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(server.url, CONNECTIONS))
+        grpc = None
+        if form in GROUP_FORMS and GROUP_FORMS[form].is_grpc:
+            from parity_online.grpc_client import GrpcClient
+
+            grpc = await stack.enter_async_context(GrpcClient(server.grpc))
+        asker = _Asker(client, loaded, grpc)
         refused = [asker.ask_misfit(error, table) for error in decoded.errors]
         asks = (
             asker.asks_rows(decoded.batch, decoded.index)
@@ -122,8 +135,9 @@ async def _ask(url: str, loaded: LoadedHandler, table: pa.Table, form: str) -> l
 class _Asker:
     """Makes requests of rows and reads the answers."""
 
-    def __init__(self, client: Client, loaded: LoadedHandler) -> None:
+    def __init__(self, client: Client, loaded: LoadedHandler, grpc: GrpcClient | None = None) -> None:
         self._client = client
+        self._grpc = grpc
         self._loaded = loaded
         self._answers = rows.RowDecoder(loaded.outputs)
 
@@ -177,7 +191,10 @@ class _Asker:
                 for place, row in enumerate(numbers)
             ]
             return _joined(numbers, alone)
-        reply = await self._client.send("POST", sent.path, sent.body, sent.headers)
+        if form.is_grpc and self._grpc is not None:
+            reply = await self._grpc.infer(sent.body)
+        else:
+            reply = await self._client.send("POST", sent.path, sent.body, sent.headers)
         if reply.status == 200:
             answered = form.decode(self._loaded, reply)
             errors = tuple(error.at(numbers[error.row]) for error in answered.errors)

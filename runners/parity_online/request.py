@@ -45,6 +45,7 @@ class Request:
         client: who asks: the name of its API key, or its address; None where nobody has looked.
         credentials: the headers that may hold an API key.
         is_known: whether its key has been checked.
+        message: the body as a protobuf message, where it came by gRPC.
     """
 
     is_gone: Callable[[], bool] | None
@@ -61,6 +62,7 @@ class Request:
     client: str | None = None
     credentials: tuple[tuple[bytes, bytes], ...] = ()
     is_known: bool = False
+    message: Any = None
 
     @property
     def media_type(self) -> str:

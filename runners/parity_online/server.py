@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 import uvloop
@@ -35,13 +35,16 @@ from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
-from parity_online.keys import read_keys
+from parity_online.keys import Keys, read_keys
 from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
 from parity_online.repository import Repository, require_compatible
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
+
+if TYPE_CHECKING:
+    from parity_online.grpc_service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -108,10 +111,14 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         _warn_if_open(settings)
     rare = build_app(models, families, repository if settings.management else None)
     app = FastPath(rare, models, settings, keys)
-    server = _Server(models, repository, app, settings, announce)
+    managed = repository if settings.management else None
+    service = None if settings.grpc_port is None else _grpc_service(models, app, managed, settings, keys)
+    server = _Server(models, repository, app, settings, announce, service)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
-    if isinstance(server.failure, FingerprintError):
+    if isinstance(server.failure, FingerprintError) or (
+        server.failure is not None and not server.failed_name
+    ):
         raise server.failure
     if server.failure is not None:
         raise RunnerError(
@@ -148,6 +155,27 @@ def _warn_if_open(settings: ServerSettings) -> None:
     )
 
 
+def _grpc_service(
+    models: Models,
+    app: FastPath,
+    repository: Repository | None,
+    settings: ServerSettings,
+    keys: Keys | None,
+) -> Service:
+    """The gRPC service; its library is imported only where it is asked for.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        from parity_online.grpc_service import Service
+    except ImportError as exc:
+        raise ConfigError(
+            f"--grpc-port needs a library that is not installed ({exc.name}): pip install 'parity[grpc]'"
+        ) from exc
+    return Service(models, app, repository, settings, keys)
+
+
 def _is_in(loaded: LoadedHandler, folder: Path | None) -> bool:
     return (
         folder is not None and loaded.root is not None and folder.resolve() in loaded.root.resolve().parents
@@ -164,6 +192,7 @@ class _Server(uvicorn.Server):
         app: FastPath,
         settings: ServerSettings,
         announce: Announce,
+        service: Service | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -191,6 +220,7 @@ class _Server(uvicorn.Server):
         self._app = app
         self._settings = settings
         self._announce = announce
+        self._service = service
         self._loading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -200,7 +230,18 @@ class _Server(uvicorn.Server):
         scheme = "http" if self._settings.tls_cert is None else "https"
         url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         logger.info("event=listening url=%s models=%s", url, ",".join(model.name for model in self._models))
-        self._announce({"event": "listening", "url": url})
+        listening = {"event": "listening", "url": url}
+        if self._service is not None:
+            try:
+                await self._service.start(host, self._settings.grpc_port or 0)
+            except RunnerError as exc:
+                self.failure, self.should_exit = exc, True
+                return
+            listening["grpc"] = (
+                f"[{host}]:{self._service.port}" if ":" in host else f"{host}:{self._service.port}"
+            )
+            logger.info("event=listening grpc=%s", listening["grpc"])
+        self._announce(listening)
         self._loading = asyncio.create_task(self._load())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -213,6 +254,8 @@ class _Server(uvicorn.Server):
             listener.close()
         given_up = await asyncio.gather(*(model.drain(self._settings.drain_s) for model in self._models))
         await self._repository.close()
+        if self._service is not None:
+            await self._service.stop(_SLOW_READERS_S)
         if any(given_up):
             logger.error("event=drain_gave_up requests=%d drain_s=%g", sum(given_up), self._settings.drain_s)
         await super().shutdown(sockets)

@@ -131,6 +131,7 @@ class ServerSettings:
     Attributes:
         host: address to bind; loopback unless told otherwise.
         port: port to bind; 0 takes a free one.
+        grpc_port: port to bind for gRPC; 0 takes a free one, None serves none.
         drain_s: how long accepted requests may take to finish after SIGTERM.
         body_limit_bytes: largest request body; more is answered 413.
         http: "fast" takes small inference requests before ASGI, "asgi" none.
@@ -150,6 +151,7 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    grpc_port: int | None = None
     drain_s: float = 30.0
     body_limit_bytes: int = 64 * 1024 * 1024
     http: HttpChoice = "fast"
@@ -164,6 +166,8 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise _wrong("port", self.port, "0 to 65535; 0 takes a free one")
+        if self.grpc_port is not None and not 0 <= self.grpc_port <= 65535:
+            raise _wrong("grpc_port", self.grpc_port, "0 to 65535; 0 takes a free one")
         if self.http not in get_args(HttpChoice):
             raise _wrong("http", self.http, f"one of {', '.join(get_args(HttpChoice))}")
         _require_seconds("drain_s", self.drain_s, least=0.0)

@@ -129,6 +129,30 @@ def test_rows_survive_v2_with_bytes(batch: Batch) -> None:
         assert_same_bits(oip.decode_response(batch.schema, answer, length), rows_)
 
 
+def grpc_request(batch: Batch) -> bytes | str:
+    """The request as protobuf, or why there is none."""
+    oip_grpc = pytest.importorskip("parity.codec.oip_grpc", reason="needs protobuf")
+    try:
+        return oip_grpc.encode_request(batch, "m").SerializeToString()
+    except (RowsError, SchemaError) as exc:
+        return str(exc)
+
+
+@given(BATCHES)
+def test_rows_survive_grpc(batch: Batch) -> None:
+    oip_grpc = pytest.importorskip("parity.codec.oip_grpc", reason="needs protobuf")
+    for rows_ in (batch, *batch.split(1)) if batch.num_rows else (batch,):
+        sent = grpc_request(rows_)
+        if isinstance(sent, str):
+            assert "cannot share" in sent or "empty" in sent
+            continue
+        message = oip_grpc.read_message("ModelInferRequest", sent)
+        request = oip_grpc.decode_request(batch.schema, message)
+        assert_survives(request.decoded, rows_)
+        answer = oip_grpc.encode_response(rows_, request, "m", "1")
+        assert_same_bits(oip_grpc.decode_response(batch.schema, answer), rows_)
+
+
 @given(BATCHES, st.integers(0, 3), st.integers(1, 3))
 def test_arrow_slices_and_chunks_do_not_matter(batch: Batch, before: int, chunk: int) -> None:
     table = batch.to_table()

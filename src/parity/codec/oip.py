@@ -92,7 +92,7 @@ def decode_request(
     known = {} if parameters is None else _object(parameters, "parameters")
     asked, binary = _asked(request.get("outputs"))
     if asked is not None and outputs is not None:
-        _check_outputs(outputs, asked)
+        check_outputs(outputs, asked)
     binary_output = known.get("binary_data_output", False)
     if not isinstance(binary_output, bool):
         raise MalformedError(
@@ -315,7 +315,8 @@ def _asked(entries: Any) -> tuple[tuple[str, ...] | None, dict[str, bool]]:
     return tuple(names), binary
 
 
-def _check_outputs(schema: Schema, asked: Sequence[str]) -> None:
+def check_outputs(schema: Schema, asked: Sequence[str]) -> None:
+    """Raise MalformedError where an output asked for is unknown."""
     for name in asked:
         if name not in schema:
             raise MalformedError(
@@ -343,7 +344,7 @@ def _response(
     binary: frozenset[str] = frozenset(),
 ) -> tuple[dict[str, Any], list[bytes]]:
     if outputs is not None:
-        _check_outputs(batch.schema, outputs)
+        check_outputs(batch.schema, outputs)
     names = [name for name in batch.schema.names if outputs is None or name in outputs]
     response: dict[str, Any] = {"model_name": model_name}
     if model_version is not None:
@@ -366,7 +367,7 @@ def _encode_tensors(
         tensor: dict[str, Any] = {"name": name, "datatype": datatype(column.field)}
         tensors.append(tensor)
         if name in binary and not column.null_count:
-            dims, data = bytes_of_column(name, column, non_finite)
+            dims, data = bytes_of_column(name, column)
             tensor["shape"] = [batch.num_rows, *dims]
             tensor["parameters"] = {"binary_data_size": len(data)}
             parts.append(data)

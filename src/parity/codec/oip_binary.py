@@ -3,7 +3,7 @@
 Numbers are little-endian, row-major, without padding; NaN and infinities are what they are. A BYTES tensor is
 the elements in order, each its length as a little-endian uint32 and then its bytes: strings in UTF-8, raw
 bytes and encoded images as they are, timestamps, dates, decimals, lists and structs as the text that JSON has
-for them. Null has no form here.
+for them, in which NaN and infinities are strings. Null has no form here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from parity.codec.rejection import ValueRejectedError, brief
 from parity.codec.values import Decode
 from parity.column import Column
 from parity.errors import MalformedError, RowError, RowsError, SchemaError
-from parity.schema import Bytes, Date, Field, Image, NonFinite, Timestamp
+from parity.schema import Bytes, Date, Field, Image, Timestamp
 
 Array = np.ndarray[Any, Any]
 
@@ -107,10 +107,13 @@ def bytes_decoder(field: Field, decode: Decode) -> Decode:
     return decode_utf8
 
 
-def bytes_of_column(
-    name: str, column: Column, non_finite: NonFinite | None = None
-) -> tuple[list[int], bytes]:
+def bytes_of_column(name: str, column: Column, *, nulls: bool = False) -> tuple[list[int], bytes]:
     """The dimensions of one row, and the bytes of all.
+
+    Args:
+        name: the column's name, for messages.
+        column: the column.
+        nulls: write zeros or no bytes for null rows, which something else tells.
 
     Raises:
         SchemaError: a row is null, or the rows' tensors differ in shape.
@@ -118,35 +121,42 @@ def bytes_of_column(
     """
     field = column.field
     dtype = element_dtype(field)
-    if column.null_count:
+    if column.null_count and not nulls:
         raise SchemaError(f"field {name!r} has null rows, which V2's bytes cannot tell; use JSON for it")
     if dtype is None:
-        elements = bytes_elements(name, column, non_finite)
+        elements = bytes_elements(name, column)
         return [], b"".join(part for item in elements for part in (_LENGTH.pack(len(item)), item))
+    if column.null_count and as_tensor(field) is None:
+        values = [0 if value is None else value for value in column.arrow.to_pylist()]
+        return [], np.array(values, np.bool_ if dtype == np.bool_ else field.numpy_dtype).astype(
+            dtype
+        ).tobytes()
     dims = list(row_dims(name, column))
-    if field.row_shape is not None:
+    if field.row_shape is not None and not column.null_count:
         return dims, np.ascontiguousarray(column.numpy(), dtype).tobytes()
+    nothing = np.zeros(dims, dtype).tobytes()
+    arrays = column.arrays()
     return dims, b"".join(
-        np.ascontiguousarray(array, dtype).tobytes() for array in cast("list[Array]", column.arrays())
+        nothing if array is None else np.ascontiguousarray(array, dtype).tobytes() for array in arrays
     )
 
 
-def bytes_elements(name: str, column: Column, non_finite: NonFinite | None = None) -> list[bytes]:
-    """The elements of a BYTES tensor.
+def bytes_elements(name: str, column: Column) -> list[bytes]:
+    """The elements of a BYTES tensor, empty for null rows.
 
     Raises:
         RowsError: JSON cannot tell a value inside a list or struct.
     """
     if isinstance(column.field, Bytes | Image):
-        return cast("list[bytes]", column.arrow.to_pylist())
-    values, problems = encode_column(column, non_finite)
+        return [value or b"" for value in cast("list[bytes | None]", column.arrow.to_pylist())]
+    values, problems = encode_column(column, "string")
     if problems:
         errors = [
             RowError(row, "failed", f"field {name!r}: {message}", name) for row, message in problems.items()
         ]
         raise RowsError(f"field {name!r}, row {errors[0].row}: {errors[0].message}", errors)
     _, texts = flat_elements(name, column, values)
-    return [text.encode() for text in texts]
+    return [b"" if text is None else text.encode() for text in texts]
 
 
 def _numbers(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
 from parity.codec.oip_binary import bytes_decoder, values_of_bytes
-from parity.codec.oip_values import Values, datatype, decode_each, dims_of
-from parity.codec.rejection import ValueRejectedError, brief
+from parity.codec.oip_values import Values, as_tensor, datatype, decode_each, dims_of
+from parity.codec.rejection import ValueRejectedError, brief, wrong_type
 from parity.codec.tensors import TensorDecoder
 from parity.codec.values import Decode
 from parity.column import Column
@@ -51,13 +51,14 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class SentTensor:
-    """One tensor of a body: its elements in one flat list, or its bytes."""
+    """One tensor of a body: its elements in one flat list, or its bytes; and which of its rows are null."""
 
     what: str
     rows: int
     dims: tuple[int, ...]
     elements: list[Any] = field(default_factory=list[Any])
     data: memoryview | None = None
+    nulls: tuple[int, ...] = ()
 
 
 def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str, tail: Tail | None) -> SentTensor:
@@ -91,14 +92,16 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str, tail
     return elements_sent(what, sizes, dims, elements)
 
 
-def elements_sent(what: str, sizes: list[int], dims: tuple[int, ...], elements: list[Any]) -> SentTensor:
+def elements_sent(
+    what: str, sizes: list[int], dims: tuple[int, ...], elements: list[Any], nulls: tuple[int, ...] = ()
+) -> SentTensor:
     """A tensor whose elements came one by one; raises MalformedError where they are too few or many."""
     wanted = math.prod(sizes)
     if len(elements) != wanted:
         raise MalformedError(
             f"{what} has {len(elements)} elements in 'data', but its shape {shown(sizes)} needs {wanted}"
         )
-    return SentTensor(what, sizes[0], dims, elements)
+    return SentTensor(what, sizes[0], dims, elements, nulls=nulls)
 
 
 def check_tensor(
@@ -158,6 +161,8 @@ def column_of(
     Raises:
         MalformedError: its bytes are not as many as its shape needs.
     """
+    if sent.nulls:
+        return _with_nulls(field, *column_of(field, decode, replace(sent, nulls=())), sent.nulls)
     if sent.data is not None:
         scalar = cast("Decode", decode)
         return values_of_bytes(sent.what, field, scalar, sent.rows, sent.dims, sent.data)
@@ -172,6 +177,19 @@ def column_of(
         rows = [sent.elements[row * size : (row + 1) * size] for row in range(sent.rows)]
         return decode_each(lambda elements: _tensor_row(field, decode, elements, sent.dims), rows)
     return (Column(field, numpy=whole) if field.row_shape is not None else list(whole)), {}
+
+
+def _with_nulls(
+    field: Field, values: Values, faults: dict[int, ValueRejectedError], nulls: tuple[int, ...]
+) -> tuple[Values, dict[int, ValueRejectedError]]:
+    if isinstance(values, Column):
+        values = list(values.numpy()) if as_tensor(field) is not None else values.arrow.to_pylist()
+    for row in nulls:
+        values[row] = None
+        faults.pop(row, None)
+        if not field.nullable:
+            faults[row] = wrong_type(field, None)
+    return values, faults
 
 
 def _binary(what: str, tensor: dict[str, Any], parameters: dict[str, Any], tail: Tail | None) -> memoryview:

@@ -1,0 +1,64 @@
+"""V2 inference by gRPC as one more protocol of the path that HTTP requests take.
+
+The service around it is `parity_online.grpc_service`. Errors are the same table of statuses; an `Answer` that
+is not 200 holds the error's text, and the rows at fault in a header, and the service makes a gRPC code of it.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from parity.codec import oip_grpc
+from parity.errors import RowsError, SchemaError
+from parity_online.call import Call, Protocol
+from parity_online.columns import read_body, require_fitting, require_good, score
+from parity_online.problems import Answer, ProblemError, row_entry, rows_problem
+from parity_online.v2 import deadline_of
+
+ROWS_KEY = b"parity-rows-bin"
+"""The trailing metadata with the rows at fault, as the JSON that HTTP's errors have under "rows"."""
+
+
+async def answer(call: Call, body: bytes) -> Answer:
+    """The answer to a `ModelInferRequest`, which the service has put into `call.request.message`.
+
+    Raises:
+        MalformedError: it does not fit the model.
+        ProblemError: a row of it is bad, or the model is not ready.
+        QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
+    """
+    model, message = call.model, call.request.message
+    model.require_ready()
+    inputs, outputs = model.loaded.inputs, model.loaded.outputs
+    try:
+        asked = await read_body(len(body), lambda: oip_grpc.decode_request(inputs, message, outputs=outputs))
+    except SchemaError as exc:
+        raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc
+    require_good(call, asked.decoded)
+    require_fitting(call, asked.decoded)
+    scored = await score(call, asked.decoded, deadline_of(call, asked.parameters.get("timeout")))
+    answers = scored.whole(call)
+    try:
+        response = oip_grpc.encode_response(answers, asked, model.name, model.version)
+    except RowsError as exc:
+        raise rows_problem(exc.errors, asked.decoded.num_rows, show_failures=call.show_failures) from exc
+    except SchemaError as exc:
+        raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc
+    return Answer(200, [], response.SerializeToString())
+
+
+def render(
+    problem: ProblemError, request_id: str, *, show_failures: bool = False, close: bool = False
+) -> Answer:
+    """The error's text, with what becomes trailing metadata as headers."""
+    del close  # a gRPC connection outlives its calls
+    headers = [(b"x-request-id", request_id.encode("latin-1", "replace"))]
+    if problem.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % max(1, round(problem.retry_after_s))))
+    if problem.rows:
+        rows = [row_entry(error, show_failures=show_failures) for error in problem.rows]
+        headers.append((ROWS_KEY, orjson.dumps(rows)))
+    return Answer(problem.status, headers, str(problem).encode())
+
+
+PROTOCOL = Protocol(name="grpc", wire="grpc", path="", version_path="", answer=answer, render=render)

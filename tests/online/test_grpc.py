@@ -1,0 +1,204 @@
+"""gRPC on a real server, asked by Triton's own client, unchanged, and by hand."""
+
+import queue
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parity_online.process import ServerProcess
+from tests.online.serving import LINEAR, PROBE, ask, metric
+
+pytestmark = pytest.mark.slow
+
+grpc = pytest.importorskip("grpc")
+triton = pytest.importorskip("tritonclient.grpc")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    ran = tmp_path_factory.mktemp("grpc") / "ran"
+    arguments = [PROBE, LINEAR, "--max-batch", "8", "--queue-rows", "16", "--body-limit-mb", "1"]
+    arguments += ["--grpc-port", "0"]
+    with ServerProcess(arguments, environment={"PROBE_RAN": str(ran)}) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Any]:
+    with triton.InferenceServerClient(server.grpc) as found:
+        yield found
+
+
+def tensor(name: str, kind: str, values: np.ndarray) -> Any:
+    found = triton.InferInput(name, list(values.shape), kind)
+    found.set_data_from_numpy(values)
+    return found
+
+
+def ids(*numbers: int) -> Any:
+    return tensor("id", "INT64", np.array(numbers))
+
+
+def acts(*words: str) -> Any:
+    return tensor("act", "BYTES", np.array(words, object))
+
+
+def test_it_sees_a_server_and_its_models(client: Any):
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("probe", "3")
+    assert "binary_tensor_data" in client.get_server_metadata().extensions
+    assert list(client.get_model_metadata("linear").inputs[0].shape) == [-1, 8]
+    config = client.get_model_config("linear").config
+    assert (config.max_batch_size, config.input[0].data_type, list(config.input[0].dims)) == (8, 11, [8])
+    assert config.dynamic_batching.default_queue_policy.max_queue_size == 16
+    assert [entry.state for entry in client.get_model_repository_index().models] == ["READY", "READY"]
+    assert [entry.name for entry in client.get_inference_statistics().model_stats] == ["probe", "linear"]
+
+
+def test_tensors_in_tensors_out(client: Any):
+    x = np.array([0.1, np.nan, -0.0], np.float32)
+    outputs = [triton.InferRequestedOutput("y"), triton.InferRequestedOutput("id")]
+    result = client.infer(
+        "probe", [ids(1, 2**62, 3), tensor("x", "FP32", x)], outputs=outputs, request_id="r7"
+    )
+    assert result.as_numpy("id").tolist() == [1, 2**62, 3]
+    assert result.as_numpy("y").tobytes() == (x * np.float32(2) + np.float32(1)).tobytes()
+    assert result.as_numpy("rows") is None
+    assert (result.get_response().id, result.get_response().model_version) == ("r7", "3")
+
+
+def test_more_rows_than_a_batch_are_put_together_again(client: Any):
+    result = client.infer("probe", [ids(*range(13))], compression_algorithm="gzip")
+    assert result.as_numpy("id").tolist() == list(range(13))
+
+
+def test_typed_contents_are_read(server: ServerProcess):
+    from parity.codec.oip_messages import message_type
+
+    request = message_type("ModelInferRequest")(model_name="probe")
+    for name, kind in (("id", "INT64"), ("x", "FP32"), ("act", "BYTES")):
+        request.inputs.add(name=name, datatype=kind, shape=[2])
+    request.inputs[0].contents.int64_contents.extend([4, 5])
+    request.inputs[1].contents.fp32_contents.extend([0.5, 1.5])
+    request.inputs[2].contents.bytes_contents.extend([b"", b""])
+    answer = message_type("ModelInferResponse").FromString(call(server, request.SerializeToString()))
+    assert [output.name for output in answer.outputs] == ["id", "y", "rows"]
+    assert np.frombuffer(answer.raw_output_contents[1], "<f4").tolist() == [2.0, 4.0]
+
+
+ONE = [("id", "INT64", [1], b"\0" * 8)]
+
+
+def call(server: ServerProcess, body: bytes, method: str = "ModelInfer", **options: Any) -> bytes:
+    with grpc.insecure_channel(server.grpc) as channel:
+        return channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(body, **options)
+
+
+def refusal(server: ServerProcess, body: bytes, method: str = "ModelInfer", **options: Any) -> Any:
+    with pytest.raises(grpc.RpcError) as caught:
+        call(server, body, method, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "said"),
+    [
+        ([("id", "INT32", [1], b"\0" * 4)], "INVALID_ARGUMENT", "data-type is 'INT32'"),
+        ([("id", "INT64", [1], b"\0" * 4)], "INVALID_ARGUMENT", "expected 8 bytes"),
+        ([("id", "INT64", [-1], b"")], "INVALID_ARGUMENT", "shape"),
+        ([("idd", "INT64", [1], b"\0" * 8)], "INVALID_ARGUMENT", "'id'"),
+        ([], "INVALID_ARGUMENT", "there is no input"),
+        ([("id", "INT64", [17], b"\0" * 136)], "RESOURCE_EXHAUSTED", "17 rows"),
+        (
+            [("id", "INT64", [1], b"\0" * 8), ("act", "BYTES", [1], b"\3\0\0\0abc")],
+            "INVALID_ARGUMENT",
+            "'abc'",
+        ),
+        (
+            [("id", "INT64", [2], b"\0" * 16), ("act", "BYTES", [2], b"\0\0\0\0\6\0\0\0reject")],
+            "INVALID_ARGUMENT",
+            "row 1",
+        ),
+        ([("id", "INT64", [1], b"\0" * 8), ("act", "BYTES", [1], b"\5\0\0\0raise")], "INTERNAL", "stage"),
+    ],
+)
+def test_each_error_has_its_code(server: ServerProcess, inputs: list[Any], code: str, said: str):
+    from parity.codec.oip_messages import message_type
+
+    request = message_type("ModelInferRequest")(model_name="probe")
+    for name, kind, shape, data in inputs:
+        request.inputs.add(name=name, datatype=kind, shape=shape)
+        request.raw_input_contents.append(data)
+    error = refusal(server, request.SerializeToString(), metadata=(("x-request-id", "q1"),))
+    assert error.code() is grpc.StatusCode[code]
+    assert said in error.details()
+    assert "secret-42" not in error.details()
+    assert dict(error.trailing_metadata())["x-request-id"] == "q1"
+
+
+def test_what_is_no_message_is_the_callers_fault(server: ServerProcess):
+    for method in ("ModelInfer", "ModelReady", "ModelConfig", "RepositoryIndex"):
+        assert refusal(server, b"\xff\xff", method).code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert refusal(server, b"", "TraceSetting").code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_unknown_models_and_versions_are_not_found(client: Any):
+    for model, version in (("prob", ""), ("probe", "4")):
+        with pytest.raises(triton.InferenceServerException, match="NOT_FOUND"):
+            client.infer(model, [ids(1)], model_version=version)
+        with pytest.raises(triton.InferenceServerException, match="NOT_FOUND"):
+            client.get_model_metadata(model, version)
+    with pytest.raises(triton.InferenceServerException, match="PERMISSION_DENIED"):
+        client.unload_model("probe")
+
+
+def test_a_stream_answers_in_order_and_survives_an_error(client: Any):
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    client.start_stream(callback=lambda result, error: answers.put((result, error)))
+    for number in range(12):
+        act = "reject" if number == 5 else ""
+        client.async_stream_infer("probe", [ids(number), acts(act)], request_id=str(number))
+    found = [answers.get(timeout=60) for _ in range(12)]
+    client.stop_stream()
+    for number, (result, error) in enumerate(found):
+        if number == 5:
+            assert result is None
+            assert "act says reject" in str(error)
+        else:
+            assert result.as_numpy("id").tolist() == [number]
+            assert result.get_response().id == str(number)
+
+
+def test_requests_are_counted_as_any_others(server: ServerProcess, client: Any):
+    before = metric(server.url, "parity_answers_total", model="linear", protocol="grpc", status="200")
+    names = np.array(["Adé", ""], object)
+    features = np.arange(16, dtype=np.float32).reshape(2, 8)
+    at = tensor("at", "BYTES", np.array(["2020-01-01T00:00:00Z"] * 2, object))
+    inputs = [tensor("name", "BYTES", names), tensor("features", "FP32", features)]
+    result = client.infer("linear", [*inputs, at, tensor("account", "INT64", np.array([1, 2]))])
+    assert result.as_numpy("account").tolist() == [1, 2]
+    row = {"features": features[0].tolist(), "name": "Adé", "account": 1, "at": "2020-01-01T00:00:00Z"}
+    by_http = ask(server.url, "POST", "/predictions/linear", row, {"Content-Type": "application/json"})[2]
+    assert result.as_numpy("greeting").tolist()[0].decode() == by_http["greeting"]
+    assert result.as_numpy("score")[0] == np.float32(by_http["score"])
+    after = metric(server.url, "parity_answers_total", model="linear", protocol="grpc", status="200")
+    assert after == before + 1
+
+
+def test_null_comes_only_where_it_is_asked_for(server: ServerProcess):
+    from parity import load_handler
+    from parity.codec import oip_grpc
+    from parity.codec.rows import RowDecoder
+
+    loaded = load_handler(LINEAR)
+    rows = [{"features": [0.0] * 8, "account": account, "at": None} for account in (None, 7)]
+    batch = RowDecoder(loaded.inputs).decode(rows).batch
+    request = oip_grpc.encode_request(batch, "linear")
+    answer = oip_grpc.read_message("ModelInferResponse", call(server, request.SerializeToString()))
+    assert oip_grpc.decode_response(loaded.outputs, answer)["account"].to_pylist() == [None, 7]
+    del request.parameters["null_rows"]
+    error = refusal(server, request.SerializeToString())
+    assert error.code() is grpc.StatusCode.INTERNAL
