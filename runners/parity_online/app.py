@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from parity.errors import shown
-from parity_online import docs_page, logs, metrics, openapi, triton
+from parity_online import docs_page, logs, metrics, openapi, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
 from parity_online.repository import Repository
@@ -49,6 +49,7 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     _add_health(app, models)
     _add_metadata(app, models, version)
     _add_repository(app, models, repository)
+    v1.add_routes(app, models)
     _add_wrong_turns(app, models)
     models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
@@ -214,6 +215,8 @@ async def _object(request: Request) -> dict[str, Any]:
 def _add_wrong_turns(app: FastAPI, models: Models) -> None:
     """The inference routes for names and versions that no model has; known ones never come here."""
 
+    @app.post("/v1/models/{name}:predict", include_in_schema=False)
+    @app.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
     @app.post("/predictions/{name}", include_in_schema=False)
     @app.post("/predictions/{name}/{version}", include_in_schema=False)
     @app.post("/v2/models/{name}/infer", include_in_schema=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from parity.batch import Batch
-from parity.codec import oip
+from parity.codec import oip, v1
 from parity.errors import RowError, RowErrorKind
 from parity.handler import LoadedHandler
 from parity_online.client import Reply
@@ -90,9 +90,22 @@ def _grpc_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
     )
 
 
+def _v1(form: v1.Form) -> Callable[[LoadedHandler, Batch], Sent]:
+    def encode(loaded: LoadedHandler, batch: Batch) -> Sent:
+        return Sent(f"/v1/models/{loaded.name}:predict", v1.encode_request(batch, form))
+
+    return encode
+
+
+def _v1_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
+    return Answered(v1.decode_response(loaded.outputs, reply.body))
+
+
 GROUP_FORMS: Final[dict[str, GroupForm]] = {
     "oip": GroupForm(_oip, _oip_answer),
     "oip-binary": GroupForm(_oip_bytes, _oip_answer),
+    "v1": GroupForm(_v1("row"), _v1_answer),
+    "v1-columns": GroupForm(_v1("column"), _v1_answer),
 }
 if importlib.util.find_spec("grpc") is not None and importlib.util.find_spec("google.protobuf") is not None:
     GROUP_FORMS["grpc"] = GroupForm(_grpc, _grpc_answer, is_grpc=True)

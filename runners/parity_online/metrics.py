@@ -22,7 +22,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _LABELS = ("model", "version")
 STAGES = ("preprocess", "inference", "postprocess")
-PROTOCOLS = ("predictions", "v2", "grpc")
+PROTOCOLS = ("predictions", "v2", "grpc", "v1")
 
 
 class Metrics:

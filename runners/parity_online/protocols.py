@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parity_online import predictions, v2
+from parity_online import predictions, v1, v2
 from parity_online.call import Call, Protocol
 from parity_online.problems import render
 
@@ -23,6 +23,14 @@ PROTOCOLS: tuple[Protocol, ...] = (
         path="/v2/models/{name}/infer",
         version_path="/v2/models/{name}/versions/{version}/infer",
         answer=v2.answer,
+        render=render,
+    ),
+    Protocol(
+        name="v1",
+        wire="v1",
+        path="/v1/models/{name}:predict",
+        version_path="/v1/models/{name}/versions/{version}:predict",
+        answer=v1.answer,
         render=render,
     ),
 )

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity.batch import Batch
-from parity.codec import arrow, frames, oip, rows
+from parity.codec import arrow, frames, oip, rows, v1
 from parity.codec.decoded import Decoded
 from parity.errors import RowError, RowsError, SchemaError
 from tests.codec.identity import assert_same_bits
@@ -105,6 +105,25 @@ def test_rows_survive_v2_together_where_shapes_agree(batch: Batch) -> None:
         assert_survives(oip.decode_request(batch.schema, request).decoded, batch)
     else:
         assert "cannot share" in request or "empty" in request
+
+
+@given(BATCHES, st.sampled_from(["row", "column"]))
+def test_rows_survive_v1(batch: Batch, form: v1.Form) -> None:
+    for row in range(batch.num_rows):
+        one = batch.slice(row, row + 1)
+        sent = v1_request(one, form)
+        if isinstance(sent, str):
+            assert "empty" in sent
+            continue
+        assert_survives(v1.decode_request(rows.RowDecoder(batch.schema), sent).decoded, one)
+
+
+def v1_request(batch: Batch, form: v1.Form) -> bytes | str:
+    """The request, or why there is none."""
+    try:
+        return v1.encode_request(batch, form)
+    except RowsError as exc:
+        return str(exc)
 
 
 def v2_bytes(batch: Batch) -> tuple[bytes, int] | str:

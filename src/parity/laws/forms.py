@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from parity.batch import Batch
-from parity.codec import arrow, oip, rows
+from parity.codec import arrow, oip, rows, v1
 from parity.codec.decoded import Decoded
 from parity.errors import RowError, SchemaError
 from parity.laws.bench import Bench
@@ -104,6 +104,16 @@ def _by_v2_bytes(batch: Batch) -> Decoded:
     return oip.decode_request(batch.schema, body, json_length=length).decoded
 
 
+def _by_instances(batch: Batch) -> Decoded:
+    return v1.decode_request(rows.RowDecoder(batch.schema), v1.encode_request(batch, "row")).decoded
+
+
+def _by_inputs(batch: Batch) -> Decoded:
+    if not batch.num_rows:
+        return _by_instances(batch)
+    return v1.decode_request(rows.RowDecoder(batch.schema), v1.encode_request(batch, "column")).decoded
+
+
 def _by_arrow_ipc(batch: Batch) -> Decoded:
     return arrow.decode_table(batch.schema, arrow.decode_ipc(arrow.encode_ipc(batch.to_table())))
 
@@ -114,6 +124,8 @@ WIRES: Final[dict[str, Callable[[Batch], Decoded]]] = {
     "JSON rows": _by_json_rows,
     "V2 JSON": _by_v2,
     "V2 bytes": _by_v2_bytes,
+    "V1 instances": _by_instances,
+    "V1 inputs": _by_inputs,
     _ARROW: _by_arrow_ipc,
 }
 """What a batch is after it was sent in each form."""
@@ -137,6 +149,16 @@ _CODE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "sent = oip.decode_request(loaded.inputs, body, json_length=length)\n"
         "ANSWERS = engine.score(sent.decoded).to_table()",
         ("from parity.codec import oip",),
+    ),
+    "V1 instances": (
+        'sent = v1.decode_request(RowDecoder(loaded.inputs), v1.encode_request(rows, "row"))\n'
+        "ANSWERS = engine.score(sent.decoded).to_table()",
+        ("from parity.codec import v1", "from parity.codec.rows import RowDecoder"),
+    ),
+    "V1 inputs": (
+        'sent = v1.decode_request(RowDecoder(loaded.inputs), v1.encode_request(rows, "column"))\n'
+        "ANSWERS = engine.score(sent.decoded).to_table()",
+        ("from parity.codec import v1", "from parity.codec.rows import RowDecoder"),
     ),
     "Arrow IPC": (
         "sent = arrow.decode_ipc(arrow.encode_ipc(rows.to_table()))\n"
