@@ -83,7 +83,8 @@ def test_answers_take_the_form_of_the_request() -> None:
     batch = RowDecoder(OUT).decode([{"n": 1, "b": "YQ=="}, {"n": None, "b": ""}]).batch
     rows = {"predictions": [{"n": 1, "b": {"b64": "YQ=="}}, {"n": None, "b": {"b64": ""}}]}
     columns = {"outputs": {"n": [1, None], "b": [{"b64": "YQ=="}, {"b64": ""}]}}
-    for form, expected in (("row", rows), ("column", columns)):
+    cases: list[tuple[v1.Form, Any]] = [("row", rows), ("column", columns)]
+    for form, expected in cases:
         text = v1.encode_response(batch, form)
         assert json.loads(text) == expected
         assert v1.decode_response(OUT, text).to_table().equals(batch.to_table())

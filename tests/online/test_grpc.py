@@ -2,11 +2,13 @@
 
 import queue
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from parity_online.keys import new_key
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR, PROBE, ask, metric
 
@@ -202,3 +204,30 @@ def test_null_comes_only_where_it_is_asked_for(server: ServerProcess):
     del request.parameters["null_rows"]
     error = refusal(server, request.SerializeToString())
     assert error.code() is grpc.StatusCode.INTERNAL
+
+
+def test_keys_are_asked_for_as_by_http(tmp_path: Path):
+    key, line = new_key("ada")
+    manager, other = new_key("bob", "manage")
+    file = tmp_path / "keys"
+    file.write_text(f"{line}\n{other}\n")
+    arguments = [LINEAR, "--grpc-port", "0", "--api-keys", str(file), "--management"]
+    with (
+        ServerProcess(arguments) as server,
+        triton.InferenceServerClient(server.grpc) as client,
+    ):
+        features = [tensor("features", "FP32", np.zeros((1, 8), np.float32))]
+        assert client.is_server_ready()
+        assert client.is_model_ready("linear")
+        for ask_ in (lambda **more: client.infer("linear", features, **more), client.get_server_metadata):
+            with pytest.raises(triton.InferenceServerException, match="UNAUTHENTICATED"):
+                ask_()
+            with pytest.raises(triton.InferenceServerException, match="UNAUTHENTICATED"):
+                ask_(headers={"authorization": "Bearer nobody"})
+        headers = {"authorization": f"Bearer {key}"}
+        assert client.get_server_metadata(headers=headers).name == "parity"
+        with pytest.raises(triton.InferenceServerException, match="'account'"):
+            client.infer("linear", features, headers=headers)
+        with pytest.raises(triton.InferenceServerException, match="PERMISSION_DENIED"):
+            client.unload_model("linear", headers=headers)
+        assert client.get_model_repository_index(headers={"x-api-key": manager}).models

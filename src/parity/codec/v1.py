@@ -1,8 +1,8 @@
 """TF Serving's and KServe V1's JSON: `instances`, a list of rows, or `inputs`, a list for each field.
 
 A row is an object keyed by field; where the schema has one field only, its value may stand alone. Values are
-those of `parity.codec.rows`, and {"b64": ...} stands for the bytes of a Bytes or Image field, or the UTF-8 of a
-String. Answers are in the form of the request: `predictions` or `outputs`; a single output stands alone;
+those of `parity.codec.rows`, and {"b64": ...} stands for the bytes of a Bytes or Image field, or the UTF-8 of
+a String. Answers are in the form of the request: `predictions` or `outputs`; a single output stands alone;
 bytes are {"b64": ...}.
 """
 
