@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from parity.errors import ConfigError
+from parity.output_form import OutputForm
 from parity.registry import load_handler
 from parity_batch.job import score
 from parity_batch.preview import preview
@@ -59,6 +60,17 @@ def batch(
         list[str] | None,
         typer.Option("--map", metavar="FIELD=COLUMN", help="Read a field from another column; repeatable."),
     ] = None,
+    where: Annotated[
+        str,
+        typer.Option(metavar="CONDITION", help='Score only rows for which, say, "shop == 3".'),
+    ] = "",
+    tensor_type: Annotated[
+        str,
+        typer.Option(metavar="list|arrow", help="How tensors are written: flat lists, or an extension type."),
+    ] = "list",
+    spark_compatible: Annotated[
+        bool, typer.Option("--spark-compatible", help="Narrow types that Spark does not read, by rule.")
+    ] = False,
     preprocess_workers: Annotated[
         int | None, typer.Option(help="Threads that preprocess for each worker, its stages overlapped.")
     ] = None,
@@ -105,6 +117,8 @@ def batch(
         on_file_error=cast("Any", on_file_error),
         restart=restart,
         renames=_pairs("--map", map_),
+        where=where,
+        form=OutputForm(cast("Any", tensor_type), spark_compatible),
         engine=engine,
         engine_options=_pairs("--engine-option", engine_option),
     )

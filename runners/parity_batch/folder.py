@@ -72,16 +72,16 @@ class OutputFolder:
 
     def errors(self, name: str) -> Path:
         """Where a unit's failed rows go."""
-        return self.path / ERRORS / f"{name}.parquet"
+        return self.path / ERRORS / f"{Path(name).name}.parquet"
 
     def record(self, name: str, record: UnitRecord) -> None:
         """Note a unit as finished; its files must be in place."""
-        write_json(self.path / UNITS / f"{name}.json", asdict(record), uuid.uuid4().hex[:12])
+        write_json(self.path / UNITS / f"{Path(name).name}.json", asdict(record), uuid.uuid4().hex[:12])
 
     def finished(self, name: str) -> UnitRecord | None:
         """The record of a finished unit whose files are as they were written; None when it is to be done."""
         try:
-            found = json.loads((self.path / UNITS / f"{name}.json").read_text(encoding="utf-8"))
+            found = json.loads((self.path / UNITS / f"{Path(name).name}.json").read_text(encoding="utf-8"))
             errors = found["errors"]
             record = UnitRecord(
                 job=found["job"],
@@ -143,13 +143,14 @@ def open_folder(
         if known:
             before = read_manifest(path / MANIFEST)
             if restart:
-                _clear(path)
+                _clear(path, before)
             elif different := changes(before, manifest):
                 raise ResumeError(
                     f"output folder {path} holds the work of another job, and parts of both must not be "
                     "mixed; --restart removes it and begins anew\n  " + "\n  ".join(different)
                 )
-        for folder in (path, path / ERRORS, path / UNITS):
+        parts = {(path / unit.part).parent for unit in plan.units}
+        for folder in (path, path / ERRORS, path / UNITS, *parts):
             for file in folder.glob(".*"):
                 if is_temporary(file):
                     file.unlink()
@@ -193,10 +194,16 @@ def _make(path: Path) -> None:
         ) from exc
 
 
-def _clear(path: Path) -> None:
+def _clear(path: Path, manifest: Mapping[str, Any]) -> None:
     """Remove the files of a job and nothing else; the manifest goes last, for it says whose they are."""
     (path / SUCCESS).unlink(missing_ok=True)
     (path / SUMMARY).unlink(missing_ok=True)
+    for part in (path / f"{unit['part']}.parquet" for unit in manifest["units"] if "/" in unit["part"]):
+        part.unlink(missing_ok=True)
+        for above in part.parents:
+            if above == path or not above.is_dir() or any(above.iterdir()):
+                break
+            above.rmdir()
     for folder, pattern in ((path / UNITS, "*.json"), (path, "part-*.parquet"), (path / ERRORS, "*.parquet")):
         for file in folder.glob(pattern):
             file.unlink()

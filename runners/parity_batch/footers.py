@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from parity_batch.files import InputFile
 
 _MAGICS = (b"PAR1", b"PARE")
 _TAIL_BYTES = 8
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,17 @@ class SourceFile:
     name: str
     size_bytes: int
     mtime_ns: int
+
+    @property
+    def partition_folder(self) -> str:
+        """The folders of its name that are written KEY=VALUE, as Hive does; empty without any."""
+        return "/".join(part for part in self.name.split("/")[:-1] if "=" in part.strip("="))
+
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """Their keys and values; None for Hive's name of null."""
+        pairs = (part.partition("=") for part in self.partition_folder.split("/") if part)
+        return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, _, value in pairs}
 
     def unchanged(self) -> bool:
         """Whether the file still has this size and time."""

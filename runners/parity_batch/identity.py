@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from parity.errors import DatasetError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_batch.plan import Plan
+from parity_batch.settings import Settings
 
 FORMAT = "parity-batch/1"
 _ENVIRONMENT = ("python", "os", "machine", "cpu")
@@ -20,7 +22,7 @@ _SHOWN_CHANGES = 10
 
 
 def manifest_of(
-    plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows: int, max_row_bytes: int
+    plan: Plan, handler: LoadedHandler, profile: Profile, batch_rows: int, settings: Settings
 ) -> dict[str, Any]:
     """The manifest of a job: the same for the same inputs, handler, profile, columns and environment."""
     return {
@@ -31,7 +33,9 @@ def manifest_of(
         "columns": list(plan.layout.columns),
         "map": {field: column for field, column in plan.layout.fields.items() if field != column},
         "batch_rows": batch_rows,
-        "max_row_bytes": max_row_bytes,
+        "max_row_bytes": settings.max_row_bytes,
+        "where": settings.where,
+        "form": asdict(settings.form),
         "inputs": [
             {
                 "path": source.name,
@@ -105,7 +109,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
     found += [
         f"{key}: was {before.get(key)}, is {now[key]}"
-        for key in ("columns", "map", "batch_rows", "max_row_bytes")
+        for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form")
         if before.get(key) != now[key]
     ]
     inputs = _input_changes(before["inputs"], now["inputs"])

@@ -82,6 +82,7 @@ def score(
                 batch_rows=ready.batch_rows,
                 preprocess_workers=ready.preprocess_workers,
                 max_row_bytes=settings.max_row_bytes,
+                form=settings.form,
                 handler=loaded,
                 tally=tally,
             )
@@ -94,6 +95,9 @@ def score(
                 peak = _run(engine, todo, task, tally, settings, watch, skipped)
                 scoring_s = time.perf_counter() - began
         scored_rows = tally.rows - resumed_rows
+        notes = list(plan.notes)
+        if settings.where:
+            notes.append(f"--where left {tally.rows:,} of {plan.num_rows:,} rows")
         summary = Summary(
             output=str(output),
             handler=f"{loaded.name}@{loaded.version}",
@@ -108,10 +112,10 @@ def score(
             step_seconds={step: round(spent, 3) for step, spent in tally.seconds.items()},
             peak_rss_bytes=max(peak, peak_rss_bytes()),
             engine=engine.name,
-            notes=list(plan.notes),
+            notes=notes,
             skipped_files=skipped,
         )
-        if skipped and not tally.rows and plan.num_rows:
+        if skipped and not tally.rows and plan.num_rows and not settings.where:
             raise DatasetError(f"no input file could be read: {'; '.join(skipped.values())}")
         if todo or not folder.is_complete:
             every_row_failed = 0 < summary.rows == summary.failed_rows and tally.max_errors is None

@@ -7,19 +7,23 @@ in the others. Whatever else differs is refused, and the first file that differs
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pyarrow as pa
 
 from parity.codec.arrow import check_schema
 from parity.codec.kinds import kind_problems
-from parity.errors import DatasetError, did_you_mean
+from parity.errors import ConfigError, DatasetError, did_you_mean
 from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN
-from parity_batch.footers import Source
+from parity_batch.footers import Source, SourceFile
+from parity_batch.where import Where
 
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _UNITS = ("s", "ms", "us", "ns")
 
 
@@ -31,16 +35,21 @@ class Layout:
         fields: for each field of the handler that is read the column that it is read from.
         columns: the pass-through columns.
         schema: the columns that are read of any file, with the types that all files are brought to.
+        where: which rows are scored; all without one.
+        partition: the columns that are in the names of folders, as KEY=VALUE.
     """
 
     fields: Mapping[str, str]
     columns: tuple[str, ...]
     schema: pa.Schema
+    where: Where | None = None
+    partition: pa.Schema = dataclasses.field(default_factory=lambda: pa.schema([]))
 
     def columns_of(self, schema: pa.Schema) -> list[str]:
         """The columns that are read of a file with a schema, each once."""
         there = set(schema.names)
-        return [name for name in self.schema.names if name in there]
+        wanted = dict.fromkeys([*self.schema.names, *(self.where.columns if self.where is not None else ())])
+        return [name for name in wanted if name in there]
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ def fit(
     handler: LoadedHandler,
     fields: Mapping[str, str],
     columns: Sequence[str],
+    where: Where | None = None,
 ) -> Fitted:
     """The layout of some files for a handler.
 
@@ -87,21 +97,32 @@ def fit(
         handler: the handler.
         fields: for each field of the handler the column that it is read from.
         columns: the pass-through columns.
+        where: which rows are to be scored.
     """
-    where: dict[str, list[str]] = {}
+    notes: list[str] = []
+    partition = partition_schema(sources)
+    if partition.names:
+        sources = [
+            replace(item, schema=with_partition(item.schema, item.file, partition)) for item in sources
+        ]
+    folders = [name for name in columns if sources and all(name in item.file.partition for item in sources)]
+    if folders:
+        columns = [name for name in columns if name not in folders]
+        notes.append(f"column {', '.join(map(repr, folders))} is in the names of the parts' folders")
+    found_in: dict[str, list[str]] = {}
     fitting: list[Source] = []
     for source in sources:
         wrong = [*_field_problems(source.schema, handler, fields), *_doubles(source.schema, columns)]
+        wrong += _condition_problems(source.schema, where)
         for problem in wrong:
-            where.setdefault(problem, []).append(source.name)
+            found_in.setdefault(problem, []).append(source.name)
         if not wrong:
             fitting.append(source)
     problems = [
         f"{files[0]}{f' and {len(files) - 1} more files' if len(files) > 1 else ''}: {problem}"
-        for problem, files in where.items()
+        for problem, files in found_in.items()
     ]
     found: list[pa.Field[Any]] = []
-    notes: list[str] = []
     for name in dict.fromkeys((*fields.values(), *columns)):
         joined = _join(name, fitting, passed=name in columns)
         problems += joined.problems
@@ -110,7 +131,50 @@ def fit(
             found.append(joined.field)
     names = {field.name for field in found}
     read = {field: column for field, column in fields.items() if column in names}
-    return Fitted(Layout(read, tuple(columns), pa.schema(found)), problems, notes)
+    return Fitted(Layout(read, tuple(columns), pa.schema(found), where, partition), problems, notes)
+
+
+def partition_schema(sources: Sequence[Source]) -> pa.Schema:
+    """A column for each KEY=VALUE folder of the files' names.
+
+    It is an int64 where all values of the key are whole numbers as they are written, else a string.
+    """
+    values: dict[str, set[str | None]] = {}
+    for source in sources:
+        for key, value in source.file.partition.items():
+            values.setdefault(key, set()).add(value)
+    return pa.schema([(key, pa.int64() if _whole(found) else pa.string()) for key, found in values.items()])
+
+
+def with_partition(schema: pa.Schema, file: SourceFile, partition: pa.Schema) -> pa.Schema:
+    """A file's schema with a column for each KEY=VALUE folder of its name, where it has none of that name."""
+    if not partition.names:
+        return schema
+    more = [partition.field(key) for key in file.partition if key not in schema.names]
+    return pa.schema([*schema, *more], metadata=cast("Any", schema.metadata))
+
+
+def _whole(values: set[str | None]) -> bool:
+    texts = [value for value in values if value is not None]
+    return bool(texts) and all(_WHOLE.fullmatch(text) is not None and len(text) < 19 for text in texts)
+
+
+def _condition_problems(schema: pa.Schema, where: Where | None) -> list[str]:
+    if where is None:
+        return []
+    problems = [
+        f"--where: column {name!r} is not there; {did_you_mean(name, schema.names)}"
+        for name in where.columns
+        if schema.names.count(name) != 1
+    ]
+    if problems:
+        return problems
+    fields = [schema.field(name) for name in where.columns]
+    try:
+        pa.schema(fields).empty_table().filter(where.bind(pa.schema(fields)))
+    except (ConfigError, pa.ArrowException) as exc:
+        return [str(exc) if isinstance(exc, ConfigError) else f"--where {where.text!r}: {exc}"]
+    return []
 
 
 def check_columns(columns: Sequence[str], handler: LoadedHandler) -> None:

@@ -16,6 +16,7 @@ from parity.handler import LoadedHandler
 from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
+from parity_batch.where import Where
 
 UNIT_BYTES = 128 * 1024 * 1024
 _READERS = 8
@@ -27,7 +28,8 @@ class Unit:
     """A run of row groups of one file, scored into one part.
 
     Attributes:
-        part: the part's name without suffix: "part-00003-u00000" is unit 0 of file 3.
+        part: the part's name without suffix: "part-00003-u00000" is unit 0 of file 3; below the same
+            KEY=VALUE folders as the file.
         source: the file.
         first_group: the first row group.
         end_group: the row group after the last one.
@@ -79,6 +81,7 @@ def make_plan(
     columns: Sequence[str] = (),
     renames: Mapping[str, str] | None = None,
     *,
+    where: str = "",
     skip_unreadable: bool = False,
 ) -> Plan:
     """The plan of scoring `inputs` with a handler.
@@ -88,6 +91,7 @@ def make_plan(
         handler: the handler, which need not be initialized.
         columns: columns to pass through to the output.
         renames: fields of the handler that are read from a column of another name, with that name.
+        where: a condition; rows for which it does not hold are left out.
         skip_unreadable: leave out files whose footer cannot be read, in place of raising.
 
     Raises:
@@ -111,7 +115,8 @@ def make_plan(
     unread = {file.name: item for file, item in zip(files, found, strict=True) if isinstance(item, str)}
     skipped = unread if skip_unreadable and sources else {}
     problems = [] if skipped else list(unread.values())
-    fitted = fit(sources, handler, fields, columns)
+    condition = Where(where) if where else None
+    fitted = fit(sources, handler, fields, columns, condition)
     problems += fitted.problems
     if problems:
         shown = problems[:_SHOWN_PROBLEMS]
@@ -140,4 +145,6 @@ def _cut(position: int, source: Source) -> Iterator[Unit]:
 def _unit(
     position: int, count: int, source: Source, groups: tuple[int, int], extent: tuple[int, int, int]
 ) -> Unit:
-    return Unit(f"part-{position:05d}-u{count:05d}", source.file, *groups, *extent)
+    folder = source.file.partition_folder
+    part = f"{folder}/part-{position:05d}-u{count:05d}".lstrip("/")
+    return Unit(part, source.file, *groups, *extent)

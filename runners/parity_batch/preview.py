@@ -111,7 +111,7 @@ def preview(
     """
     ready = prepare(inputs, handler, columns, settings, app_dir)
     plan, layout = ready.plan, ready.plan.layout
-    schema = part_schema(layout.schema, layout.columns, ready.loaded, {})
+    schema = part_schema(layout.schema, layout.columns, ready.loaded, {}, ready.settings.form)
     sample = _sample(ready, schema)
     rows = plan.num_rows
     seconds = None

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from parity.batch_engines import LOCAL, BatchEngine
 from parity.errors import ConfigError, did_you_mean, shown
+from parity.output_form import OutputForm
 from parity.profile import Profile
 
 DEFAULT_BATCH_ROWS = 1024
@@ -33,6 +34,8 @@ class Settings:
         on_file_error: what an input file does that cannot be read: "stop" the job, or "skip" it.
         restart: remove what an earlier job left in the output folder.
         renames: fields of the handler that are read from a column of another name, with that name.
+        where: a condition; rows for which it does not hold are left out (see `parity_batch.where`).
+        form: which types columns are written as.
         engine: what spreads the units: "local", the name of an installed one, or one.
         engine_options: settings for an installed engine.
     """
@@ -46,6 +49,8 @@ class Settings:
     on_file_error: Literal["stop", "skip"] = "stop"
     restart: bool = False
     renames: Mapping[str, str] = field(default_factory=dict[str, str])
+    where: str = ""
+    form: OutputForm = field(default_factory=OutputForm)
     engine: str | BatchEngine = LOCAL
     engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
 

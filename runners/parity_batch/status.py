@@ -86,7 +86,7 @@ def status(output: str | Path) -> Status:
     done: dict[str, dict[str, Any]] = {}
     kinds: Counter[str] = Counter()
     for unit in manifest["units"]:
-        record = _record(folder / UNITS / f"{unit['part']}.json")
+        record = _record(folder / UNITS / f"{Path(unit['part']).name}.json")
         if record is not None and record.get("job") == job:
             done[unit["part"]] = record
             kinds.update(record["row_errors"])
@@ -101,7 +101,7 @@ def status(output: str | Path) -> Status:
         units=len(manifest["units"]),
         done_units=len(done),
         rows=sum(unit["rows"] for unit in manifest["units"]),
-        done_rows=sum(record["rows"] for record in done.values()),
+        done_rows=sum(unit["rows"] for unit in manifest["units"] if unit["part"] in done),
         row_errors=dict(sorted(kinds.items())),
         size_bytes=sum(record["part"]["size_bytes"] for record in done.values()),
         skipped_files=(_record(folder / SUMMARY) or {}).get("skipped_files", {}),

@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parity.errors import DatasetError
-from parity_batch.layout import Layout
+from parity_batch.footers import SourceFile
+from parity_batch.layout import Layout, with_partition
 from parity_batch.plan import Unit
+
+ROW = pa.field("__row", pa.int64(), nullable=False)
+"""Where rows are chosen, the column of their positions in the source."""
 
 BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
@@ -38,17 +44,27 @@ def read_unit(
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
     """
-    source = unit.source
+    source, where = unit.source, layout.where
+    groups = list(range(unit.first_group, unit.end_group))
     try:
         with pq.ParquetFile(source.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
-            columns = layout.columns_of(parquet.schema_arrow)
+            schema = parquet.schema_arrow
+            columns = layout.columns_of(schema) or schema.names[:1]
+            starts = _starts(parquet.metadata, unit)
+            if where is not None:
+                groups = _promising(source, layout, schema, groups)
             read = parquet.iter_batches(
                 batch_size=_rows_a_read(unit, batch_rows),
-                row_groups=list(range(unit.first_group, unit.end_group)),
+                row_groups=groups,
                 columns=columns,
                 use_threads=False,
             )
-            yield from rebatch((laid_out(batch, layout) for batch in read), batch_rows, most_bytes)
+            counted = _counted(read, unit, groups, starts)
+            if where is None:
+                rows = (laid_out(batch, layout, source) for batch in counted)
+            else:
+                rows = _chosen(counted, layout, source, [starts[group] for group in groups])
+            yield from rebatch(rows, batch_rows, most_bytes)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
             raise _changed(unit) from exc
@@ -60,20 +76,129 @@ def read_unit(
     check_unchanged(unit)
 
 
-def laid_out(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.RecordBatch:
     """The same rows with a layout's columns and types; input columns that are not there stay away."""
     arrays: list[Any] = []
     fields: list[pa.Field[Any]] = []
+    partition = source.partition
     for field in layout.schema:
         if (place := rows.schema.get_field_index(field.name)) >= 0:
             found: Any = rows.column(place)
             arrays.append(found if found.type == field.type else _cast(found, field.type))
+        elif field.name in partition:
+            arrays.append(_constant(partition[field.name], field.type, rows.num_rows))
         elif field.name in layout.columns:
             arrays.append(pa.nulls(rows.num_rows, field.type))
         else:
             continue
         fields.append(field)
-    return cast("Any", pa.RecordBatch).from_arrays(arrays, schema=pa.schema(fields))
+    return _batch(arrays, fields, rows.num_rows)
+
+
+def _batch(arrays: list[Any], fields: list[pa.Field[Any]], num_rows: int) -> pa.RecordBatch:
+    if arrays:
+        return cast("Any", pa.RecordBatch).from_arrays(arrays, schema=pa.schema(fields))
+    # A handler all of whose fields take their defaults: a batch without columns would have no rows.
+    return pa.RecordBatch.from_arrays([pa.nulls(num_rows)], names=["_"])
+
+
+def _constant(value: str | None, kind: pa.DataType, rows: int) -> Any:
+    return cast("Any", pa).repeat(pa.scalar(value, pa.string()).cast(kind), rows)
+
+
+def _starts(metadata: pq.FileMetaData, unit: Unit) -> dict[int, tuple[int, int]]:
+    """For each row group of a unit the position of its first row, and its rows."""
+    found: dict[int, tuple[int, int]] = {}
+    start = unit.first_row
+    for group in range(unit.first_group, unit.end_group):
+        rows = metadata.row_group(group).num_rows
+        found[group] = (start, rows)
+        start += rows
+    return found
+
+
+def _counted(
+    batches: Iterable[pa.RecordBatch], unit: Unit, groups: list[int], starts: dict[int, tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    expected, read = sum(starts[group][1] for group in groups), 0
+    for batch in batches:
+        read += batch.num_rows
+        yield batch
+    if read != expected:
+        raise UnreadableError(
+            f"{unit.source.name}: row groups {unit.first_group} to {unit.end_group - 1} hold {read} "
+            f"rows, their footer says {expected}; the file is damaged: write it anew"
+        )
+
+
+def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: list[int]) -> list[int]:
+    """The row groups that may hold a row for which the condition holds, by their statistics."""
+    import pyarrow.dataset as pads
+    from pyarrow.fs import LocalFileSystem
+
+    assert layout.where is not None
+    known = with_partition(schema, source, layout.partition)
+    guarantee: Any = pc.scalar(True)
+    for key, value in source.partition.items():
+        if schema.get_field_index(key) < 0 and value is not None:
+            guarantee = guarantee & (pc.field(key) == pa.scalar(value).cast(known.field(key).type))
+    dataset = cast("Any", pads)
+    fragment = dataset.ParquetFileFormat().make_fragment(
+        str(source.path), filesystem=LocalFileSystem(), partition_expression=guarantee, row_groups=groups
+    )
+    try:
+        return sorted(
+            group.id for group in fragment.subset(filter=layout.where.bind(known), schema=known).row_groups
+        )
+    except pa.ArrowException:  # a type that statistics are not kept of
+        return groups
+
+
+def _chosen(
+    batches: Iterable[pa.RecordBatch], layout: Layout, source: SourceFile, ranges: list[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """The rows for which the condition holds, with their positions in the source as the column `ROW`."""
+    assert layout.where is not None
+    left = list(reversed(ranges))
+    for batch in batches:
+        positions: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        needed = batch.num_rows
+        while needed:
+            start, rows = left.pop()
+            taken = min(rows, needed)
+            positions.append(np.arange(start, start + taken, dtype=np.int64))
+            needed -= taken
+            if rows > taken:
+                left.append((start + taken, rows - taken))
+        kept = _kept(batch, layout, source)
+        if len(kept):
+            rows_kept = laid_out(_taken(batch, kept), layout, source)
+            places = pa.array(np.concatenate(positions)[kept])
+            yield _batch([*rows_kept.columns, places], [*rows_kept.schema, ROW], len(kept))
+
+
+def _kept(batch: pa.RecordBatch, layout: Layout, source: SourceFile) -> np.ndarray[Any, np.dtype[np.int64]]:
+    assert layout.where is not None
+    where, schema = layout.where, with_partition(batch.schema, source, layout.partition)
+    columns: dict[str, Any] = {}
+    for name in where.columns:
+        there = batch.schema.get_field_index(name) >= 0
+        value = None if there else source.partition[name]
+        columns[name] = (
+            batch.column(name) if there else _constant(value, schema.field(name).type, batch.num_rows)
+        )
+    columns[ROW.name] = pa.array(np.arange(batch.num_rows, dtype=np.int64))
+    table = pa.table(columns)
+    return table.filter(where.bind(table.schema)).column(ROW.name).to_numpy()
+
+
+def _taken(batch: pa.RecordBatch, kept: np.ndarray[Any, np.dtype[np.int64]]) -> pa.RecordBatch:
+    if len(kept) == batch.num_rows:
+        return batch
+    try:
+        return batch.take(cast("Any", pa.array(kept)))
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # `take` does not know every type
+        return cast("Any", pa).concat_batches([batch.slice(int(row), 1) for row in kept])
 
 
 def _cast(array: Any, kind: pa.DataType) -> Any:

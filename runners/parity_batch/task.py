@@ -12,6 +12,7 @@ from typing import Any
 from parity.engine import Engine
 from parity.errors import ConfigError, FingerprintError
 from parity.handler import LoadedHandler
+from parity.output_form import OutputForm
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity_batch.folder import OutputFolder
@@ -91,6 +92,7 @@ class UnitTask:
         batch_rows: rows in a micro-batch.
         preprocess_workers: threads that preprocess for each engine.
         max_row_bytes: the most bytes that the inputs of a row may have.
+        form: which types columns are written as.
         handler: the handler, in the process that made the task; another process loads `reference`.
         tally: the job's counts, in that process.
         reference: how another process finds the handler.
@@ -103,6 +105,7 @@ class UnitTask:
     batch_rows: int
     preprocess_workers: int = 0
     max_row_bytes: int = 64 * 1024 * 1024
+    form: OutputForm = field(default_factory=OutputForm)
     handler: LoadedHandler | None = None
     tally: Tally | None = None
     reference: HandlerReference | None = None
@@ -139,6 +142,7 @@ class UnitTask:
                 batch_rows=self.batch_rows,
                 preprocess_workers=self.preprocess_workers,
                 max_row_bytes=self.max_row_bytes,
+                form=self.form,
                 tally=self.tally if self.tally is not None else Tally(),
             )
             try:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import cast
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from parity.codec.arrow import decode_table
 from parity.codec.decoded import Decoded
 from parity.engine import Engine
 from parity.errors import RowError, RowsError
+from parity.output_form import OutputForm
 from parity.pipeline import Pipeline
 from parity.result import Result, empty_batch
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
@@ -24,7 +26,7 @@ from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
-from parity_batch.stream import BATCH_BYTES, UnreadableError, check_unchanged, read_unit
+from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, read_unit
 
 _AHEAD = 4
 """Micro-batches in flight beside those that are being scored."""
@@ -122,6 +124,7 @@ class UnitScorer:
         batch_rows: rows in a micro-batch.
         preprocess_workers: threads that preprocess; 0 runs the stages one after the other on one thread.
         max_row_bytes: the most bytes that the inputs of a row may have.
+        form: which types columns are written as.
         tally: the job's counts.
     """
 
@@ -132,6 +135,7 @@ class UnitScorer:
     batch_rows: int
     preprocess_workers: int
     max_row_bytes: int
+    form: OutputForm
     tally: Tally
 
     def score(self, unit: Unit) -> UnitReport:
@@ -155,9 +159,10 @@ class UnitScorer:
     def _score(self, unit: Unit, mine: Tally) -> None:
         source, layout, loaded = unit.source, self.layout, self.engines[0].loaded
         passed = pa.schema([layout.schema.field(name) for name in layout.columns])
-        schema = part_schema(passed, layout.columns, loaded, self.metadata)
-        failed_schema = errors_schema(layout.schema, layout.schema.names, self.metadata)
+        schema = part_schema(passed, layout.columns, loaded, self.metadata, self.form)
+        failed_schema = errors_schema(layout.schema, layout.schema.names, self.metadata, self.form)
         errors_path = self.folder.errors(unit.part)
+        self.folder.part(unit.part).parent.mkdir(parents=True, exist_ok=True)
         with (
             PartWriter(self.folder.part(unit.part), schema) as part,
             PartWriter(errors_path, failed_schema) as failed,
@@ -167,20 +172,20 @@ class UnitScorer:
                 started = time.perf_counter()
                 place = unit.first_row + part.rows
                 if result.errors:
-                    errors_path.parent.mkdir(exist_ok=True)
+                    errors_path.parent.mkdir(parents=True, exist_ok=True)
                     inputs = with_absent(rows, failed_schema)
-                    failed.write(error_rows(inputs, result.errors, source.name, place, failed_schema))
+                    positions = _positions(rows)
+                    failed.write(
+                        error_rows(
+                            inputs, result.errors, source.name, place, failed_schema, positions=positions
+                        )
+                    )
                 part.write(part_rows(rows, result, schema))
                 found = Counter(error.kind for error in result.errors)
                 seconds = {**result.timings, "write": time.perf_counter() - started}
                 for tally in (mine, self.tally):
                     tally.count(result.num_rows, found, seconds)
                 self.tally.check(_last_error(source.name, place, result))
-            if part.rows != unit.num_rows:
-                raise UnreadableError(
-                    f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} hold {part.rows} "
-                    f"rows, their footer says {unit.num_rows}; the file is damaged: write it anew"
-                )
             # Once more: the reader, ahead of the model, was done with the file long ago.
             check_unchanged(unit)
             if failed.rows:
@@ -270,6 +275,12 @@ class UnitScorer:
         for tally in (mine, self.tally):
             tally.count(0, {}, spent)
         return decoded
+
+
+def _positions(rows: pa.RecordBatch) -> list[int] | None:
+    """The rows' positions in the source, where they were chosen by a condition."""
+    place = rows.schema.get_field_index(ROW.name)
+    return None if place < 0 else cast("list[int]", rows.column(place).to_pylist())
 
 
 def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:

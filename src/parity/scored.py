@@ -13,7 +13,10 @@ import pyarrow as pa
 
 from parity.errors import RowError
 from parity.handler import LoadedHandler
+from parity.output_form import OutputForm, formed
 from parity.result import ERROR_COLUMN, Result
+
+_AS_IT_IS = OutputForm()
 
 PLACE_FIELDS = (
     pa.field("_file", pa.string(), nullable=False),
@@ -28,19 +31,29 @@ PLACE_FIELDS = (
 
 
 def part_schema(
-    source: pa.Schema, columns: Sequence[str], handler: LoadedHandler, metadata: Mapping[str, str]
+    source: pa.Schema,
+    columns: Sequence[str],
+    handler: LoadedHandler,
+    metadata: Mapping[str, str],
+    form: OutputForm = _AS_IT_IS,
 ) -> pa.Schema:
-    """The schema of a part: pass-through columns as they are in the source, outputs, `_error`."""
-    fields = [source.field(name) for name in columns]
-    fields += [field.to_arrow(name, nullable=True) for name, field in handler.outputs.items()]
+    """The schema of a part: pass-through columns as they are in the source, outputs, `_error`.
+
+    Raises:
+        DatasetError: a column has a type that the form does not allow.
+    """
+    fields = [form.passed(source.field(name)) for name in columns]
+    fields += [form.output(name, field) for name, field in handler.outputs.items()]
     fields.append(pa.field(ERROR_COLUMN, pa.string()))
     return pa.schema(fields, metadata=cast("Any", metadata))
 
 
-def errors_schema(source: pa.Schema, columns: Sequence[str], metadata: Mapping[str, str]) -> pa.Schema:
+def errors_schema(
+    source: pa.Schema, columns: Sequence[str], metadata: Mapping[str, str], form: OutputForm = _AS_IT_IS
+) -> pa.Schema:
     """The schema of an errors file: place and reason, then the columns read, as they are in the source."""
     own = {field.name for field in PLACE_FIELDS}
-    found = [source.field(name) for name in columns if name not in own]
+    found = [form.passed(source.field(name)) for name in columns if name not in own]
     return pa.schema([*PLACE_FIELDS, *found], metadata=cast("Any", metadata))
 
 
@@ -55,11 +68,18 @@ def part_rows(rows: pa.RecordBatch, result: Result, schema: pa.Schema) -> pa.Tab
         errors = pa.array(texts, pa.string())
     passed = [rows.column(name) for name in schema.names if name not in answers.column_names]
     outputs = [answers.column(name) for name in answers.column_names if name != ERROR_COLUMN]
-    return pa.Table.from_arrays([*passed, *outputs, errors], schema=schema)
+    arrays = [formed(array, field.type) for array, field in zip([*passed, *outputs], schema, strict=False)]
+    return pa.Table.from_arrays([*arrays, errors], schema=schema)
 
 
 def error_rows(
-    rows: pa.RecordBatch, errors: Sequence[RowError], name: str, first_row: int, schema: pa.Schema
+    rows: pa.RecordBatch,
+    errors: Sequence[RowError],
+    name: str,
+    first_row: int,
+    schema: pa.Schema,
+    *,
+    positions: Sequence[int] | None = None,
 ) -> pa.Table:
     """A micro-batch's rows of the errors file.
 
@@ -69,10 +89,11 @@ def error_rows(
         name: the source's name.
         first_row: the position in the source of the micro-batch's first row.
         schema: of the errors file.
+        positions: the position of each row in the source, where they do not follow from `first_row`.
     """
     places: list[Sequence[Any]] = [
         [name] * len(errors),
-        [first_row + error.row for error in errors],
+        [first_row + error.row if positions is None else positions[error.row] for error in errors],
         [error.kind for error in errors],
         [error.stage for error in errors],
         [error.field for error in errors],
@@ -82,5 +103,6 @@ def error_rows(
     arrays = [pa.array(values, field.type) for values, field in zip(places, PLACE_FIELDS, strict=True)]
     # Slices, since `take` does not know every type that a pass-through column may have.
     taken = pa.Table.from_batches([rows.slice(error.row, 1) for error in errors])
-    columns = [taken.column(name) for name in schema.names[len(PLACE_FIELDS) :]]
+    fields = list(schema)[len(PLACE_FIELDS) :]
+    columns = [formed(taken.column(field.name), field.type) for field in fields]
     return pa.Table.from_arrays([*arrays, *columns], schema=schema)

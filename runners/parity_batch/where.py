@@ -1,0 +1,149 @@
+"""Conditions of `--where`: which rows of the input are scored.
+
+    day >= '2024-07-01' and (shop in (3, 5) or country == 'ES') and note is not None
+
+Comparisons of columns with values, `in`, `is None`, `and`, `or`, `not`; written as in Python, and nothing
+of it is run as Python. A text is read as the column's type, so that days and times compare as such. A row
+for which the condition is null is left out, as in SQL.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parity.errors import ConfigError
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: lambda column, value: column == value,
+    ast.NotEq: lambda column, value: column != value,
+    ast.Lt: lambda column, value: column < value,
+    ast.LtE: lambda column, value: column <= value,
+    ast.Gt: lambda column, value: column > value,
+    ast.GtE: lambda column, value: column >= value,
+}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+    ast.Eq: ast.Eq,
+    ast.NotEq: ast.NotEq,
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition.
+
+    Attributes:
+        text: as the user wrote it.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        self.bind(None)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads, each once."""
+        nodes = ast.walk(self._tree())
+        return list(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
+
+    def bind(self, schema: pa.Schema | None) -> pc.Expression:
+        """The condition for a table of a schema; without one, its form is checked only.
+
+        Raises:
+            ConfigError: it is none, or a value does not fit its column.
+        """
+        return self._expression(self._tree(), schema)
+
+    def _tree(self) -> ast.expr:
+        try:
+            return ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
+            hint = "; compare with ==" if "=" in self.text and "==" not in self.text else ""
+            raise ConfigError(f"--where {self.text!r} is no condition: {exc}{hint}") from None
+
+    def _expression(self, node: ast.expr, schema: pa.Schema | None) -> Any:
+        if isinstance(node, ast.BoolOp):
+            parts = [self._expression(item, schema) for item in node.values]
+            whole = parts[0]
+            for part in parts[1:]:
+                whole = (whole & part) if isinstance(node.op, ast.And) else (whole | part)
+            return whole
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return ~self._expression(node.operand, schema)
+        if isinstance(node, ast.Name):
+            return pc.field(node.id)
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            pairs = zip(operands, node.ops, operands[1:], strict=False)
+            parts = [self._comparison(left, op, right, schema) for left, op, right in pairs]
+            whole = parts[0]
+            for part in parts[1:]:
+                whole = whole & part
+            return whole
+        raise self._wrong(node)
+
+    def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr, schema: pa.Schema | None) -> Any:
+        if not isinstance(left, ast.Name):
+            if isinstance(right, ast.Name) and type(op) in _TURNED:
+                return self._comparison(right, _TURNED[type(op)](), left, schema)
+            raise self._wrong(left)
+        column = pc.field(left.id)
+        if isinstance(op, ast.Is | ast.IsNot):
+            if not (isinstance(right, ast.Constant) and right.value is None):
+                raise self._wrong(right)
+            return column.is_valid() if isinstance(op, ast.IsNot) else column.is_null()
+        if isinstance(op, ast.In | ast.NotIn):
+            if not isinstance(right, ast.Tuple | ast.List) or not right.elts:
+                raise self._wrong(right)
+            values = [self._value(item, left.id, schema) for item in right.elts]
+            whole = column == values[0]
+            for value in values[1:]:
+                whole = whole | (column == value)
+            return ~whole if isinstance(op, ast.NotIn) else whole
+        compare = _COMPARISONS[type(op)]
+        if isinstance(right, ast.Name):
+            return compare(column, pc.field(right.id))
+        return compare(column, self._value(right, left.id, schema))
+
+    def _value(self, node: ast.expr, column: str, schema: pa.Schema | None) -> Any:
+        try:
+            value: Any = ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError):
+            raise self._wrong(node) from None
+        if value is None:
+            raise ConfigError(f"--where {self.text!r}: nothing equals None; write `{column} is None`")
+        if not isinstance(value, bool | int | float | str | bytes):
+            raise self._wrong(node)
+        if schema is None:
+            return pc.scalar(cast("Any", value))
+        kind: Any = schema.field(column).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        try:
+            found: Any = pa.scalar(value)
+            if isinstance(value, float) and pa.types.is_integer(kind):
+                return pc.scalar(found)
+            return pc.scalar(found.cast(kind))
+        except (pa.ArrowException, TypeError, ValueError) as exc:
+            reason = " ".join(str(exc).split())
+            raise ConfigError(
+                f"--where {self.text!r}: {value!r} cannot be compared with column {column!r} ({kind}): "
+                f"{reason}"
+            ) from None
+
+    def _wrong(self, node: ast.AST) -> ConfigError:
+        part = ast.unparse(node)
+        return ConfigError(
+            f"--where {self.text!r}: {part!r} is not understood; write comparisons of columns with values, "
+            "`in (..)`, `is None`, joined by and, or, not"
+        )

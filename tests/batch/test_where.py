@@ -1,0 +1,145 @@
+"""`--where` scores the rows for which a condition holds, and keeps their places."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parity.errors import ConfigError, DatasetError
+from parity_batch import Settings, score, stream
+from parity_batch.where import Where
+from tests.batch.jobs import ORDERS, orders, read_parts, run
+
+ROWS = 400
+
+
+def text_of(row: int) -> str:
+    return f"{row} is a text of more than twelve bytes"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    start = datetime.datetime(2024, 7, 1, tzinfo=datetime.UTC)
+    table = orders(ROWS)
+    table = table.set_column(2, "quantity", pa.array([-1 if row % 50 == 7 else 1 for row in range(ROWS)]))
+    more = {
+        "day": pa.array([start.date() + datetime.timedelta(row // 100) for row in range(ROWS)]),
+        "time": pa.array(
+            [start + datetime.timedelta(hours=row) for row in range(ROWS)], pa.timestamp("us", "UTC")
+        ),
+        "shop": pa.array([None if row % 10 == 0 else row % 7 for row in range(ROWS)], pa.int8()),
+        "city": pa.array(["Bilbao" if row % 3 else "León" for row in range(ROWS)]).dictionary_encode(),
+        "view": pa.array(
+            [f"{row} is a text of more than twelve bytes" for row in range(ROWS)], pa.string_view()
+        ),
+    }
+    for name, column in more.items():
+        table = table.append_column(name, column)
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet", row_group_size=90)
+    return tmp_path / "in"
+
+
+CONDITIONS = {
+    "id >= 390": lambda row: row >= 390,
+    "390 <= id": lambda row: row >= 390,
+    "10 <= id < 20": lambda row: 10 <= row < 20,
+    "id > 397.5": lambda row: row > 397.5,
+    "id in (3, 5, 250) or id == 399": lambda row: row in (3, 5, 250, 399),
+    "shop is None and id < 50": lambda row: row % 10 == 0 and row < 50,
+    "shop is not None and not id >= 12": lambda row: row % 10 != 0 and row < 12,
+    "shop != 3 and id < 20": lambda row: row % 10 != 0 and row % 7 != 3 and row < 20,
+    "city == 'León' and id < 30": lambda row: row % 3 == 0 and row < 30,
+    "day == '2024-07-02' and id > 190": lambda row: 190 < row < 200,
+    "time < '2024-07-01T05:00:00Z'": lambda row: row < 5,
+    "id < 0": lambda _row: False,
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("batch_rows", [3, 1024])
+def test_the_rows_for_which_it_holds_are_scored_in_order(
+    inputs: Path, tmp_path: Path, condition: str, batch_rows: int
+) -> None:
+    settings = Settings(where=condition, batch_rows=batch_rows, max_errors="100%")
+    summary = score(inputs, tmp_path / "out", ORDERS, columns=["id", "view"], settings=settings)
+    expected = [row for row in range(ROWS) if CONDITIONS[condition](row)]
+    scored = read_parts(tmp_path / "out")
+    assert scored.column("id").to_pylist() == expected
+    assert scored.column("view").to_pylist() == [
+        f"{row} is a text of more than twelve bytes" for row in expected
+    ]
+    assert scored.column_names == ["id", "view", "total", "size", "vector", "_error"]
+    bad = [row for row in expected if row % 50 == 7]
+    failed = [pq.ParquetFile(path).read() for path in (tmp_path / "out").glob("_errors/*.parquet")]
+    assert [row for table in failed for row in table.column("_row").to_pylist()] == bad
+    assert summary.notes == [f"--where left {len(expected)} of {ROWS} rows"]
+
+
+def test_row_groups_that_cannot_hold_such_a_row_are_not_read(
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    kept = stream._kept
+
+    def counting(batch: pa.RecordBatch, *others: object) -> np.ndarray:
+        seen.append(batch.num_rows)
+        return kept(batch, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stream, "_kept", counting)
+    score(inputs, tmp_path / "out", ORDERS, settings=Settings(where="id >= 300 and id < 305"))
+    assert sum(seen) == 90
+
+
+def test_another_condition_is_another_job(inputs: Path, tmp_path: Path) -> None:
+    score(inputs, tmp_path / "out", ORDERS, settings=Settings(where="id < 9"))
+    with pytest.raises(DatasetError, match="where: was id < 9, is id < 8"):
+        score(inputs, tmp_path / "out", ORDERS, settings=Settings(where="id < 8"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "id", "1 < 2", "id = 3", "id == None", "id < shop + 1", "id.real < 3", "f(id)", "id in 3",
+     "id in ()", "__import__('os').system('true') == 0", "id == [1]", "lambda: id", "id <", "not", "(" * 500],
+)  # fmt: skip
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    if text == "id":
+        Where(text)  # a column of booleans
+        return
+    with pytest.raises(ConfigError, match="--where"):
+        Where(text)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("shopp == 3", "column 'shopp' is not there; did you mean 'shop'"),
+        ("id == 'three'", "'three' cannot be compared with column 'id' \\(int64\\)"),
+        ("shop == 300", "300 cannot be compared with column 'shop' \\(int8\\)"),
+        ("day > 'tomorrow'", "'tomorrow' cannot be compared with column 'day'"),
+        ("id", "--where 'id'"),
+    ],
+)
+def test_a_condition_that_does_not_fit_the_files_is_refused_before_scoring(
+    inputs: Path, tmp_path: Path, condition: str, expected: str
+) -> None:
+    with pytest.raises(DatasetError, match=expected):
+        score(inputs, tmp_path / "out", ORDERS, settings=Settings(where=condition))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_command_takes_one(inputs: Path, tmp_path: Path) -> None:
+    done = run(
+        ORDERS, inputs, tmp_path / "out", "--where", "city == 'León' and shop in (1, 2)", "--columns", "id"
+    )
+    assert done.returncode == 0, done.stderr
+    ids = read_parts(tmp_path / "out").column("id").to_pylist()
+    assert ids == [row for row in range(ROWS) if row % 3 == 0 and row % 10 and row % 7 in (1, 2)]
+    bad = run(ORDERS, inputs, tmp_path / "other", "--where", "city = 'León'")
+    assert (bad.returncode, "compare with ==" in bad.stderr) == (2, True)
