@@ -41,6 +41,13 @@ def serve(
             help="A version takes a share, such as 10%, of the requests that ask for none; repeatable.",
         ),
     ] = None,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME@VERSION",
+            help="A version answers what the others are asked, too, and is compared; repeatable.",
+        ),
+    ] = None,
     management: Annotated[
         bool, typer.Option("--management", help="Let models be loaded and unloaded over HTTP.")
     ] = False,
@@ -149,6 +156,7 @@ def serve(
     from parity_online.repository import load_version, scan
     from parity_online.server import Offer
     from parity_online.server import serve as serve_until_signal
+    from parity_online.shadow import ShadowName
 
     logs.set_up(log_level)
     options = {
@@ -189,6 +197,7 @@ def serve(
     }
     key = hash_key(capture_hash_key_file)
     canaries = [Canary.parse(text) for text in canary or ()]
+    shadows = [ShadowName.parse(text) for text in shadow or ()]
     found = [load_handler(ref, app_dir=app_dir) for ref in handlers or ()]
     if models is not None:
         found += [load_version(path, *key) for key, path in scan(models).items()]
@@ -213,4 +222,4 @@ def serve(
         if event["event"] == "ready" and ready_file is not None:
             write_text(ready_file, url + "\n")
 
-    serve_until_signal(Offer(found, configure, models, canaries), settings, announce)
+    serve_until_signal(Offer(found, configure, models, canaries, shadows), settings, announce)

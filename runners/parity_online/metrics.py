@@ -79,6 +79,11 @@ class Metrics:
         self.slots_lost = self._counter(
             "parity_slots_lost", "Slots whose batch hung, or whose process died", (*_LABELS, "cause")
         )
+        self.shadow_rows = self._counter(
+            "parity_shadow_rows",
+            "Rows that a shadow answered too: same, different, unanswered or lost; `of` is the measure",
+            (*_LABELS, "of", "verdict"),
+        )
         self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
 
     def model(self, name: str, version: str) -> ModelMetrics:
@@ -187,6 +192,10 @@ class ModelMetrics:
     def lost_slot(self, cause: str) -> None:
         """A slot was lost: "hung" or "died"."""
         self._slots_lost[cause].inc()
+
+    def shadowed(self, of: str, verdict: str, rows: int) -> None:
+        """This model, a shadow, was compared on so many rows with version `of`."""
+        self._metrics.shadow_rows.labels(*self._labels, of, verdict).inc(rows)
 
     def padded(self, share: float) -> None:
         """A batch's inference rows had this share of padding."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from parity.errors import ConfigError, did_you_mean
@@ -57,11 +57,18 @@ class Versions:
         name: the name.
         models: its versions; at least one.
         canaries: those of this name.
+        shadows: versions that answer only who asks for them, and are never the default.
         newest_is_default: whether the newest version that is ready is the default, and not the first one.
     """
 
     def __init__(
-        self, name: str, models: Sequence[ServedModel], canaries: Sequence[Canary], *, newest_is_default: bool
+        self,
+        name: str,
+        models: Sequence[ServedModel],
+        canaries: Sequence[Canary],
+        *,
+        shadows: Collection[str] = (),
+        newest_is_default: bool,
     ) -> None:
         self.name = name
         self.models = tuple(models)
@@ -73,6 +80,7 @@ class Versions:
                 total += canary.share
                 self._shares.append((total, self._by_version[canary.version]))
         aside = {id(model) for _, model in self._shares}
+        aside |= {id(model) for model in models if model.version in shadows}
         stable = [model for model in models if id(model) not in aside] or list(models)
         self._ordered = (
             sorted(stable, key=lambda model: version_key(model.version), reverse=True)
@@ -128,8 +136,10 @@ class Models:
         models: Iterable[ServedModel] = (),
         *,
         canaries: Sequence[Canary] = (),
+        shadows: Collection[tuple[str, str]] = (),
         newest_is_default: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        self.shadows = frozenset(shadows)
         self._models: dict[tuple[str, str], ServedModel] = {}
         self._canaries = tuple(canaries)
         self._newest_is_default = newest_is_default
@@ -207,11 +217,14 @@ class Models:
         """Why the server is not ready, by model; empty when it is.
 
         A version that came while the server ran keeps nobody waiting before it is ready: the others serve.
+        A shadow never does.
         """
         found: dict[str, str] = {}
         for versions in self._by_name.values():
             for model in versions.models:
-                if model.state != "ready" and not (model.is_late and versions.default.state == "ready"):
+                if model.state == "ready" or (model.name, model.version) in self.shadows:
+                    continue
+                if not (model.is_late and versions.default.state == "ready"):
                     found[label(model, versions)] = model.reason
         return found
 
@@ -229,6 +242,7 @@ class Models:
                 name,
                 models,
                 [canary for canary in self._canaries if canary.name == name],
+                shadows=[version for other, version in self.shadows if other == name],
                 newest_is_default=self._newest_is_default(name),
             )
             for name, models in grouped.items()

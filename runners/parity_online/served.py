@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,9 @@ class ColumnsWork:
 
 Work = RowsWork | ColumnsWork
 
+Mirror = Callable[[Batch, Result, Sequence[Share]], None]
+"""Told, on a slot's thread, of every batch that has been answered."""
+
 
 class ServedModel:
     """A handler with everything that serves it.
@@ -118,6 +122,7 @@ class ServedModel:
 
     Attributes:
         is_late: it came while the server ran; others of its name serve until it is ready.
+        mirror: hears of its batches, where another version shadows it.
         in_flight: requests that have picked it and are not answered yet.
     """
 
@@ -140,7 +145,9 @@ class ServedModel:
         self.metrics = metrics.model(loaded.name, loaded.version)
         self.is_late = False
         self.in_flight = 0
+        self.mirror: Mirror | None = None
         self._is_shown = False
+        self._capturing = threading.Lock()
         self._driver: Driver[Work, Texts | Columns] | None = None
         self._slots: Slots | None = None
         self._capture: CaptureWriter | None = None
@@ -317,9 +324,14 @@ class ServedModel:
         batch = self._assemble(works)
         with logs.batch(number):
             result = engine.run(batch)
-        if self._capture is not None:
+        mirror = self.mirror
+        if self._capture is not None or mirror is not None:
             shares = [work.share for work in works]
-            self._capture.offer(Scored(batch, result, shares, number, time.perf_counter()))
+            if self._capture is not None:
+                with self._capturing:  # its writer takes one thread at a time, and there may be several slots
+                    self._capture.offer(Scored(batch, result, shares, number, time.perf_counter()))
+            if mirror is not None and self.state == "ready":  # the goldens are nobody's traffic
+                mirror(batch, result, shares)
         self.metrics.scored(result, batch.num_rows)
         self._count_padding(result)
         texts = _texts(result) if any(isinstance(work, RowsWork) for work in works) else []

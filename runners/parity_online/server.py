@@ -27,9 +27,12 @@ import uvicorn
 import uvloop
 from prometheus_client import disable_created_metrics
 
-from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError
+from parity.batch import Batch
+from parity.capture import Share
+from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError, did_you_mean
 from parity.handler import LoadedHandler
 from parity.profile import Profile
+from parity.result import Result
 from parity_online import logs
 from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
@@ -40,8 +43,9 @@ from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
 from parity_online.repository import Repository, require_compatible
-from parity_online.served import ServedModel
+from parity_online.served import Mirror, ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
+from parity_online.shadow import Shadow, ShadowName
 
 if TYPE_CHECKING:
     from parity_online.grpc_service import Service
@@ -67,12 +71,14 @@ class Offer:
         configure: the profile and settings of a handler.
         folder: the model repository, None for none.
         canaries: versions that take a share of the requests.
+        shadows: versions that answer what the others of their name are asked, to be compared.
     """
 
     handlers: Sequence[LoadedHandler]
     configure: Callable[[LoadedHandler], tuple[Profile, ModelSettings]]
     folder: Path | None = None
     canaries: Sequence[Canary] = ()
+    shadows: Sequence[ShadowName] = ()
 
 
 def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
@@ -87,7 +93,11 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
     disable_created_metrics()
     families = Metrics()
     listed = {loaded.name for loaded in offer.handlers if not _is_in(loaded, offer.folder)}
-    models = Models(canaries=offer.canaries, newest_is_default=lambda name: name not in listed)
+    models = Models(
+        canaries=offer.canaries,
+        shadows=[(shadow.name, shadow.version) for shadow in offer.shadows],
+        newest_is_default=lambda name: name not in listed,
+    )
 
     def make(loaded: LoadedHandler) -> ServedModel:
         profile, chosen = offer.configure(loaded)
@@ -104,7 +114,9 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
                 "handler.toml"
             )
         repository.adopt(make(loaded))
-    require_canaries(offer.canaries, [(model.name, model.version) for model in models])
+    known = [(model.name, model.version) for model in models]
+    require_canaries(offer.canaries, known)
+    _require_shadows(offer, known)
     listener = _bind(settings)
     keys = None if settings.api_keys is None else read_keys(settings.api_keys)
     if not _is_loopback(settings.host):
@@ -124,6 +136,39 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         raise RunnerError(
             f"handler {server.failed_name} cannot be served: {server.failure}"
         ) from server.failure
+
+
+def _require_shadows(offer: Offer, known: Sequence[tuple[str, str]]) -> None:
+    for shadow in offer.shadows:
+        versions = {version for name, version in known if name == shadow.name}
+        where = f"--shadow {shadow.name}@{shadow.version}"
+        if not versions:
+            raise ConfigError(
+                f"{where}: no such model; {did_you_mean(shadow.name, {name for name, _ in known})}"
+            )
+        if shadow.version not in versions:
+            raise ConfigError(f"{where}: no such version; {did_you_mean(shadow.version, versions)}")
+        if any((canary.name, canary.version) == (shadow.name, shadow.version) for canary in offer.canaries):
+            raise ConfigError(f"{where}: it is a canary already; a version is one or the other")
+        if versions <= {other.version for other in offer.shadows if other.name == shadow.name}:
+            raise ConfigError(f"{where}: {shadow.name!r} has no version left that answers; serve one")
+
+
+def _mirror(models: Models, loop: asyncio.AbstractEventLoop) -> None:
+    """Let each shadow hear of the batches of the other versions of its name."""
+    for model in models:
+        names = [(name, version) for name, version in models.shadows if name == model.name]
+        found = [models.get(*name) for name in names if (model.name, model.version) not in names]
+        shadows = [Shadow(shadow, model, loop) for shadow in found if shadow is not None]
+        model.mirror = _all_of(shadows) if shadows else None
+
+
+def _all_of(shadows: Sequence[Shadow]) -> Mirror:
+    def mirror(batch: Batch, result: Result, shares: Sequence[Share]) -> None:
+        for shadow in shadows:
+            shadow.offer(batch, result, shares)
+
+    return mirror
 
 
 def _is_loopback(host: str) -> bool:
@@ -242,6 +287,9 @@ class _Server(uvicorn.Server):
             )
             logger.info("event=listening grpc=%s", listening["grpc"])
         self._announce(listening)
+        if self._models.shadows:
+            loop = asyncio.get_running_loop()
+            self._models.subscribe(lambda: _mirror(self._models, loop))
         self._loading = asyncio.create_task(self._load())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -1,0 +1,149 @@
+"""A shadow: a version that answers what others are asked, too, and is compared; nobody waits for it.
+
+What it would be too slow for is lost and counted. Its requests carry the ids of those they copy, so that a
+capture of both versions holds both answers under one id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from parity.batch import Batch
+from parity.capture import Share
+from parity.compare import Comparison, Tolerances, compare
+from parity.errors import ConfigError
+from parity.golden.recording import pair_side
+from parity.result import Result
+from parity_online import logs
+from parity_online.metrics import ModelMetrics
+from parity_online.served import Columns, ColumnsWork, ServedModel
+
+logger = logging.getLogger(__name__)
+
+_LOG_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class ShadowName:
+    """A version that is to be a shadow."""
+
+    name: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> ShadowName:
+        """The shadow of `NAME@VERSION`; raises ConfigError when it is not of this form."""
+        found = re.fullmatch(r"(?P<name>[^@]+)@(?P<version>[^=@]+)", text)
+        if found is None:
+            raise ConfigError(f"--shadow {text!r}: expected NAME@VERSION, such as fashion@2")
+        return cls(found["name"], found["version"])
+
+
+class Shadow:
+    """Has a shadow version answer what another version of its name has answered, and compares.
+
+    Args:
+        model: the shadow.
+        of: the version whose answers are the measure.
+        loop: the loop that both are served on.
+    """
+
+    def __init__(self, model: ServedModel, of: ServedModel, loop: asyncio.AbstractEventLoop) -> None:
+        self.model = model
+        self.of = of
+        self._loop = loop
+        self._metrics: ModelMetrics = model.metrics
+        self._waiting_rows = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._said_at = 0.0
+        sides = pair_side(of.profile), pair_side(model.profile)
+        self._rules = Tolerances.from_mapping(model.loaded.manifest.tolerance).for_pair(*sides)
+
+    def offer(self, batch: Batch, result: Result, shares: Sequence[Share]) -> None:
+        """Have a batch that has been answered compared; from any thread, and without waiting."""
+        self._loop.call_soon_threadsafe(self._take, batch, result, shares)
+
+    def _take(self, batch: Batch, result: Result, shares: Sequence[Share]) -> None:
+        rows = batch.num_rows
+        if self.model.state != "ready" or self._waiting_rows + rows > self.model.settings.queue_rows:
+            self._count("lost", rows)
+            return
+        self._waiting_rows += rows
+        task = self._loop.create_task(self._compare(batch, result, shares))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _compare(self, batch: Batch, result: Result, shares: Sequence[Share]) -> None:
+        rows = batch.num_rows
+        try:
+            works = list(_works(batch, shares, self.model.settings.max_batch))
+            deadline = time.monotonic() + self.model.settings.timeout_s
+            parts = [(work, work.batch.num_rows) for work in works]
+            answers = await self.model.driver.submit_parts(parts, deadline=deadline)
+            found = await asyncio.to_thread(self._judge, result, works, cast("list[Columns]", answers))
+        except Exception as exc:  # noqa: BLE001 - nobody waits for it; it is counted
+            self._count("unanswered", rows)
+            self._say("shadow_unanswered", shares, f"{type(exc).__name__}: {exc}")
+            return
+        finally:
+            self._waiting_rows -= rows
+        schema_differs = any(finding.fails for finding in found.findings)
+        different = rows if schema_differs else found.failing
+        self._count("different", different)
+        self._count("same", rows - different)
+        if different:
+            # Names only: a log holds no values.
+            columns = ",".join(column.name for column in found.divergent()) or "schema"
+            self._say("shadow_differs", shares, f"{different} of {rows} rows differ in {columns}")
+
+    def _judge(self, result: Result, works: Sequence[ColumnsWork], answers: Sequence[Columns]) -> Comparison:
+        pieces = [_result(work, answer) for work, answer in zip(works, answers, strict=True)]
+        obtained = Result.concat(pieces, self.model.loaded.outputs)
+        return compare(result.to_table(), obtained.to_table(), self._rules)
+
+    def _count(self, verdict: str, rows: int) -> None:
+        if rows:
+            self._metrics.shadowed(self.of.version, verdict, rows)
+
+    def _say(self, event: str, shares: Sequence[Share], what: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at < _LOG_EVERY_S:
+            return
+        self._said_at = now
+        ids = [origin.request_id for origin, _, _ in shares if origin is not None]
+        logger.warning(
+            "event=%s model=%s version=%s of=%s ids=%s what=%s",
+            event,
+            logs.text(self.model.name),
+            logs.text(self.model.version),
+            logs.text(self.of.version),
+            logs.text(",".join(ids[:5])),
+            logs.text(what),
+        )
+
+
+def _works(batch: Batch, shares: Sequence[Share], most: int) -> Sequence[ColumnsWork]:
+    """The rows of a batch as work for another model, each request's apart."""
+    works: list[ColumnsWork] = []
+    start = 0
+    for origin, places, rows in shares:
+        for low in range(0, rows, most):
+            high = min(low + most, rows)
+            mine = range(low, high) if places is None else places[low:high]
+            works.append(ColumnsWork(batch.slice(start + low, start + high), origin, mine))
+        start += rows
+    return works
+
+
+def _result(work: ColumnsWork, answer: Columns) -> Result:
+    rows = work.batch.num_rows
+    index = np.setdiff1d(np.arange(rows, dtype=np.int64), [error.row for error in answer.errors])
+    return Result(rows, answer.outputs, index, answer.errors)
