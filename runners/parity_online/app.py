@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from parity.errors import shown
-from parity_online import docs_page, logs, metrics, openapi, triton, v1
+from parity_online import docs_page, logs, metrics, openapi, torchserve, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
 from parity_online.repository import Repository
@@ -50,6 +50,7 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     _add_metadata(app, models, version)
     _add_repository(app, models, repository)
     v1.add_routes(app, models)
+    torchserve.add_routes(app, models)
     _add_wrong_turns(app, models)
     models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
@@ -77,7 +78,8 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
                 problem.status,
                 exc_info=error,
             )
-        return _response(render(problem, request_id))
+        as_torchserve = request.url.path.startswith(torchserve.PREFIXES)
+        return _response((torchserve.render if as_torchserve else render)(problem, request_id))
 
     return app
 

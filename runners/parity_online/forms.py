@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from parity.batch import Batch
-from parity.codec import oip, v1
+from parity.codec import arrow, oip, v1
 from parity.errors import RowError, RowErrorKind
 from parity.handler import LoadedHandler
+from parity.result import ERROR_COLUMN
 from parity_online.client import Reply
 
 JSON = (("Content-Type", "application/json"),)
@@ -101,9 +102,33 @@ def _v1_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
     return Answered(v1.decode_response(loaded.outputs, reply.body))
 
 
+def _arrow(loaded: LoadedHandler, batch: Batch) -> Sent:
+    headers = (("Content-Type", "application/vnd.apache.arrow.stream"),)
+    return Sent(f"/predictions/{loaded.name}", arrow.encode_ipc(batch.to_table()), headers)
+
+
+def _arrow_answer(loaded: LoadedHandler, reply: Reply) -> Answered:
+    table = arrow.decode_ipc(reply.body)
+    told = table[ERROR_COLUMN]
+    errors = tuple(
+        RowError(
+            row=row,
+            kind=cast("RowErrorKind", error["kind"]),
+            message=error["message"],
+            field=error["field"],
+            stage=error["stage"],
+        )
+        for row, error in enumerate(told.to_pylist())
+        if error is not None
+    )
+    good = table.filter(told.is_null()).drop_columns([ERROR_COLUMN])
+    return Answered(arrow.decode_table(loaded.outputs, good).batch, errors)
+
+
 GROUP_FORMS: Final[dict[str, GroupForm]] = {
     "oip": GroupForm(_oip, _oip_answer),
     "oip-binary": GroupForm(_oip_bytes, _oip_answer),
+    "arrow": GroupForm(_arrow, _arrow_answer),
     "v1": GroupForm(_v1("row"), _v1_answer),
     "v1-columns": GroupForm(_v1("column"), _v1_answer),
 }

@@ -5,6 +5,8 @@ one object          200 and one object; 400 when the row is invalid or rejected,
 a list of objects   200 and a list of the same length and order, the answer of a bad row being
                     {"error": {"row", "kind", "field", "stage", "message"}}; `X-Row-Errors` counts them.
                     This holds even when every row is bad: the request as such was answered.
+Arrow IPC stream    see `parity_online.arrow_body`
+raw bytes, a form   one row, as an object is; see `parity.codec.form_body`
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import logging
 from typing import Any, cast
 
 from parity.codec.decoded import RowInvalidError
+from parity.codec.form_body import file_field, form_row, raw_row
 from parity.codec.rows import RowDecoder, dumps, loads
+from parity.codec.values import has_image_signature
 from parity.errors import RowError, shown
-from parity_online import logs
+from parity_online import arrow_body, logs
 from parity_online.call import Call
 from parity_online.columns import read_body
 from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
@@ -36,28 +40,50 @@ async def answer(call: Call, body: bytes) -> Answer:
         QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
     """
     model = call.model
-    driver = model.require_ready()
+    model.require_ready()
+    media = call.request.media_type
+    if media == arrow_body.MEDIA_TYPE:
+        return await arrow_body.answer(call, body)
+    if _is_file(call, media, body):
+        inputs = model.loaded.inputs
+        if media == "multipart/form-data":
+            content_type = call.request.content_type.decode("latin-1")
+            return await _answer_row(call, form_row(inputs, body, content_type))
+        return await _answer_row(call, raw_row(inputs, body))
     require_json(call.request)
     value: Any = await read_body(len(body), lambda: loads(body))
     if isinstance(value, dict):
-        try:
-            row = model.decoder.decode_one(cast("dict[str, Any]", value))
-        except RowInvalidError as exc:
-            model.metrics.refused_rows(1)
-            raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
-        work = RowsWork((row,), call.origin)
-        texts = await driver.submit(
-            work, deadline=call.deadline, priority=call.request.priority, is_gone=call.request.is_gone
-        )
-        text = cast("Texts", texts).rows[0]
-        if isinstance(text, RowError):
-            raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
-        return json_answer(200, text, call.request.id)
+        return await _answer_row(call, cast("dict[str, Any]", value))
     if isinstance(value, list):
         return await _answer_list(call, cast("list[Any]", value), len(body))
     raise ProblemError(
         400, "malformed", f"the body is {shown(value)}: expected a JSON object (one row) or a list of objects"
     )
+
+
+async def _answer_row(call: Call, value: dict[str, Any]) -> Answer:
+    model = call.model
+    driver = model.require_ready()
+    try:
+        row = model.decoder.decode_one(value)
+    except RowInvalidError as exc:
+        model.metrics.refused_rows(1)
+        raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
+    work = RowsWork((row,), call.origin)
+    texts = await driver.submit(
+        work, deadline=call.deadline, priority=call.request.priority, is_gone=call.request.is_gone
+    )
+    text = cast("Texts", texts).rows[0]
+    if isinstance(text, RowError):
+        raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
+    return json_answer(200, text, call.request.id)
+
+
+def _is_file(call: Call, media: str, body: bytes) -> bool:
+    """Whether the body is a file, or a form of them, and not JSON; `curl -T` says nothing of the type."""
+    if media == "":
+        return has_image_signature(body[:12]) and file_field(call.model.loaded.inputs) is not None
+    return media in ("multipart/form-data", "application/octet-stream") or media.startswith("image/")
 
 
 async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parity_online import predictions, v1, v2
+from parity_online import predictions, torchserve, v1, v2
 from parity_online.call import Call, Protocol
 from parity_online.problems import render
 
@@ -15,7 +15,8 @@ PROTOCOLS: tuple[Protocol, ...] = (
         path="/predictions/{name}",
         version_path="/predictions/{name}/{version}",
         answer=predictions.answer,
-        render=render,
+        render=torchserve.render,
+        verbs=("POST", "PUT"),
     ),
     Protocol(
         name="v2",

@@ -123,7 +123,7 @@ def test_a_row_that_does_not_fit_is_400_and_names_the_field(probe: Probe, row: o
 def test_a_malformed_body_is_400(probe: Probe, body: bytes):
     status, headers, answer = probe.ask(PATH, body)
     assert status == 400
-    assert set(answer) == {"error", "id"}
+    assert set(answer) == {"code", "type", "message", "error", "id"}
     assert headers["x-request-id"] == answer["id"]
 
 
@@ -292,7 +292,7 @@ def test_more_rows_than_the_queue_holds_is_413(probe: Probe):
         ("POST", "/v2/models/linaer/infer", 404, "'linear'"),
         ("GET", "/v2/models/linaer", 404, "'linear'"),
         ("GET", "/predictions/probe", 405, "GET"),
-        ("PUT", "/predictions/probe", 405, "PUT"),
+        ("DELETE", "/predictions/probe", 405, "DELETE"),
         ("POST", "/predict", 404, "/docs"),
         ("POST", "/v2/health/live", 405, "POST"),
     ],
