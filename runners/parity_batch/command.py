@@ -24,7 +24,7 @@ def batch(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="INPUT", help="Parquet files, folders (searched recursively) and quoted globs."
+            metavar="INPUT", help="Parquet files, folders (searched recursively), quoted globs, URLs."
         ),
     ] = None,
     output: Annotated[

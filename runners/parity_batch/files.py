@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parity.errors import DatasetError, did_you_mean
+from parity_batch.places import Place, below, is_url
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 _MAGIC = b"PAR1"
@@ -27,7 +28,7 @@ class InputFile:
         name: its path below the job's input root, with "/": what the outputs call it.
     """
 
-    path: Path
+    path: Place
     name: str
 
 
@@ -42,6 +43,13 @@ def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
     """
     if not inputs:
         raise DatasetError("no input is given; name a Parquet file, a folder or a glob")
+    urls = [str(item) for item in inputs if is_url(str(item))]
+    if urls:
+        if len(urls) < len(inputs):
+            raise DatasetError(
+                f"inputs are URLs and paths: {urls[0]} and others; give one kind, or file:// URLs"
+            )
+        return Path(), _at_urls(urls)
     found = [_expand(str(item)) for item in inputs]
     bases = [base for base, _ in found]
     root = bases[0] if len(bases) == 1 else Path(os.path.commonpath([base.absolute() for base in bases]))
@@ -56,6 +64,29 @@ def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
             below = path.relative_to(base) if len(bases) == 1 else path.absolute().relative_to(root)
             files.append(InputFile(path, below.as_posix()))
     return root, files
+
+
+def _at_urls(urls: Sequence[str]) -> list[InputFile]:
+    files: list[InputFile] = []
+    seen: dict[str, str] = {}
+    for url in urls:
+        if glob.has_magic(url.partition("?")[0]):
+            raise DatasetError(f"input {url!r}: globs are for paths; name the folder")
+        found = below(url)
+        if not (len(found) == 1 and found[0][0] == url):
+            found = [
+                (place, name)
+                for place, name in found
+                if name.lower().endswith(SUFFIXES) and not any(map(_is_hidden, name.split("/")))
+            ]
+        if not found:
+            raise DatasetError(f"input {url!r} is not there or holds no Parquet file ({', '.join(SUFFIXES)})")
+        for place, name in found:
+            if place in seen:
+                raise DatasetError(f"{place} is named twice, by {seen[place]} and by {url}; name it once")
+            seen[place] = url
+            files.append(InputFile(place, name if len(urls) == 1 else place.partition("?")[0]))
+    return files
 
 
 def _expand(text: str) -> tuple[Path, list[Path]]:

@@ -165,7 +165,7 @@ def _check_place(path: Path, plan: Plan) -> None:
         raise DatasetError(f"output {path} is a file; name a folder")
     here = path.resolve()
     for source in plan.sources:
-        if source.file.path.resolve().is_relative_to(here):
+        if isinstance(source.file.path, Path) and source.file.path.resolve().is_relative_to(here):
             raise DatasetError(
                 f"input {source.name} lies in the output folder {path}; write to a folder that holds no input"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from parity.errors import DatasetError
 from parity_batch.files import InputFile
+from parity_batch.places import Place, open_file, size_and_time
 
 _MAGICS = (b"PAR1", b"PARE")
 _TAIL_BYTES = 8
@@ -38,7 +38,7 @@ class SourceFile:
         mtime_ns: when it was last changed.
     """
 
-    path: Path
+    path: Place
     name: str
     size_bytes: int
     mtime_ns: int
@@ -57,10 +57,9 @@ class SourceFile:
     def unchanged(self) -> bool:
         """Whether the file still has this size and time."""
         try:
-            status = self.path.stat()
+            return size_and_time(self.path) == (self.size_bytes, self.mtime_ns)
         except OSError:
             return False
-        return (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +97,9 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         DatasetError: the file is empty, cut short or not Parquet.
     """
     try:
-        status = file.path.stat()
+        size, changed = size_and_time(file.path)
         digest = footer_digest(file.path, file.name)
-        with pq.ParquetFile(file.path) as parquet:
+        with open_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow
             groups = tuple(
                 _row_group(metadata.row_group(position), columns)
@@ -110,7 +109,7 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         text = " ".join(str(exc).split())
         raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
     return Source(
-        file=SourceFile(file.path, file.name, status.st_size, status.st_mtime_ns),
+        file=SourceFile(file.path, file.name, size, changed),
         footer_sha256=digest,
         num_rows=metadata.num_rows,
         row_groups=groups,
@@ -118,15 +117,16 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
     )
 
 
-def footer_digest(path: Path, name: str) -> str:
+def footer_digest(path: Place, name: str) -> str:
     """SHA-256 of the footer of the Parquet file at `path`, which messages call `name`.
 
     Raises:
         DatasetError: the file is empty, or does not end as a Parquet file does.
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
+    with open_file(path) as file:
+        file.seek(0, 2)
+        size = file.tell()
         if size == 0:
             raise DatasetError(f"{name}: the file has 0 bytes; a Parquet file without rows has a footer")
         file.seek(max(0, size - _TAIL_BYTES))

@@ -7,6 +7,7 @@ otherwise loads the whole row group, which takes 1 to 2.6 GB for one of 1 GB.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from parity.errors import DatasetError
 from parity_batch.footers import SourceFile
 from parity_batch.layout import Layout, with_partition
+from parity_batch.places import file_system, open_file
 from parity_batch.plan import Unit
 
 ROW = pa.field("__row", pa.int64(), nullable=False)
@@ -47,7 +49,10 @@ def read_unit(
     source, where = unit.source, layout.where
     groups = list(range(unit.first_group, unit.end_group))
     try:
-        with pq.ParquetFile(source.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
+        with (
+            open_file(source.path, BUFFER_BYTES) as file,
+            pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet,
+        ):
             schema = parquet.schema_arrow
             columns = layout.columns_of(schema) or schema.names[:1]
             starts = _starts(parquet.metadata, unit)
@@ -142,9 +147,12 @@ def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: li
     for key, value in source.partition.items():
         if schema.get_field_index(key) < 0 and value is not None:
             guarantee = guarantee & (pc.field(key) == pa.scalar(value).cast(known.field(key).type))
+    files, path = (
+        (LocalFileSystem(), str(source.path)) if isinstance(source.path, Path) else file_system(source.path)
+    )
     dataset = cast("Any", pads)
     fragment = dataset.ParquetFileFormat().make_fragment(
-        str(source.path), filesystem=LocalFileSystem(), partition_expression=guarantee, row_groups=groups
+        path, filesystem=files, partition_expression=guarantee, row_groups=groups
     )
     try:
         return sorted(

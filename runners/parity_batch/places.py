@@ -1,0 +1,103 @@
+"""Where input files are: on this machine, or behind a URL of a file system that pyarrow or fsspec knows.
+
+s3://, gs://, abfs:// and file:// are pyarrow's own; any other scheme is asked of fsspec. Credentials are
+what those libraries find by themselves: environment, configuration files, the machine's role.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+
+from parity.errors import DatasetError
+
+Place = Path | str
+"""A path of this machine, or a URL."""
+
+
+def is_url(text: str) -> bool:
+    """Whether an input is a URL and no path of this machine."""
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme.replace("+", "").replace("-", "").isalnum()
+
+
+def size_and_time(place: Place) -> tuple[int, int]:
+    """A file's size and the time of its last change in nanoseconds; 0 where its file system keeps none.
+
+    Raises:
+        OSError: it is not there, or cannot be asked.
+    """
+    if isinstance(place, Path):
+        status = place.stat()
+        return status.st_size, status.st_mtime_ns
+    files, path = file_system(place)
+    info = files.get_file_info(path)
+    if not info.is_file:
+        raise FileNotFoundError(f"no file {place}")
+    return int(info.size), int(info.mtime_ns or 0)
+
+
+def open_file(place: Place, buffer_bytes: int = 0) -> Any:
+    """A file to be read by position, to be closed by the caller; reads go ahead by `buffer_bytes` only."""
+    if isinstance(place, Path):
+        return place.open("rb") if not buffer_bytes else cast("Any", pa).OSFile(str(place))
+    files, path = file_system(place)
+    return files.open_input_file(path)
+
+
+def below(url: str) -> list[tuple[str, str]]:
+    """The files at or below a URL: their URLs, and their paths below it; in the order of these.
+
+    Raises:
+        DatasetError: there is none, or the file system cannot be asked.
+    """
+    import pyarrow.fs as pafs
+
+    files, path = file_system(url)
+    try:
+        info = files.get_file_info(path)
+        if info.is_file:
+            return [(url, path.rpartition("/")[2])]
+        selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
+        found = [item for item in files.get_file_info(selector) if item.is_file]
+    except (OSError, pa.ArrowException, ValueError) as exc:
+        raise DatasetError(f"input {url!r} cannot be listed: {' '.join(str(exc).split())}") from exc
+    root = path.strip("/")
+    names = sorted(item.path.strip("/").removeprefix(root).strip("/") for item in found)
+    base, mark, options = url.partition("?")
+    return [(f"{base.rstrip('/')}/{name}{mark}{options}", name) for name in names]
+
+
+@functools.lru_cache(maxsize=64)
+def _of_scheme(scheme: str) -> Any:
+    import pyarrow.fs as pafs
+
+    try:
+        import fsspec
+    except ImportError as exc:
+        raise DatasetError(f"{scheme}:// needs the package fsspec, and the one of that file system") from exc
+    try:
+        inner = fsspec.filesystem(scheme)
+    except (ImportError, ValueError) as exc:
+        raise DatasetError(f"{scheme}:// is no file system that pyarrow or fsspec knows here: {exc}") from exc
+    return pafs.PyFileSystem(cast("Any", pafs).FSSpecHandler(inner))
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it.
+
+    Raises:
+        DatasetError: there is no file system for its scheme here, or it refuses the URL.
+    """
+    import pyarrow.fs as pafs
+
+    scheme, _, rest = url.partition("://")
+    if scheme in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"):
+        try:
+            return cast("Any", pafs.FileSystem).from_uri(url)
+        except (OSError, pa.ArrowException, ValueError, ImportError) as exc:
+            raise DatasetError(f"input {url!r}: {' '.join(str(exc).split())}") from exc
+    return _of_scheme(scheme), rest

@@ -1,0 +1,103 @@
+"""Inputs behind URLs are read as those on disk are: same plan, same bytes, same refusals."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+from parity.errors import DatasetError
+from parity_batch import Settings, score
+from tests.batch.jobs import ORDERS, contents, expected_total, orders, read_parts, run, write_orders
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Any]:
+    """Three files in a hive folder each, on disk in `in` and in fsspec's memory under /data."""
+    files = fsspec.filesystem("memory")
+    for number in range(3):
+        table = orders(300, number * 300)
+        folder = tmp_path / "in" / f"day={number}"
+        folder.mkdir(parents=True)
+        pq.write_table(table, folder / "a.parquet", row_group_size=70)
+        files.makedirs(f"/data/day={number}", exist_ok=True)
+        files.put(str(folder / "a.parquet"), f"/data/day={number}/a.parquet")
+    files.pipe("/data/_SUCCESS", b"")
+    files.pipe("/data/_errors/x.parquet", b"none")
+    yield files
+    files.rm("/data", recursive=True)
+
+
+def parts(output: Path) -> dict[str, bytes]:
+    return {name: data for name, data in contents(output).items() if name.endswith(".parquet")}
+
+
+@pytest.mark.parametrize("where", ["", "day >= 1 and id < 650"])
+def test_a_folder_in_memory_gives_the_parts_of_the_same_folder_on_disk(
+    tmp_path: Path, memory: Any, where: str
+) -> None:
+    settings = Settings(where=where)
+    there = score("memory://data", tmp_path / "there", ORDERS, columns=["id"], settings=settings)
+    here = score(tmp_path / "in", tmp_path / "here", ORDERS, columns=["id"], settings=settings)
+    assert there.rows == here.rows == (350 if where else 900)
+    assert parts(tmp_path / "there") == parts(tmp_path / "here")
+    assert len(parts(tmp_path / "there")) == 3
+
+
+def test_such_a_job_resumes_and_refuses_changed_files(tmp_path: Path, memory: Any) -> None:
+    score("memory://data", tmp_path / "out", ORDERS)
+    (tmp_path / "out" / "day=1" / "part-00001-u00000.parquet").unlink()
+    assert score("memory://data", tmp_path / "out", ORDERS).resumed_parts == 2
+    pq.write_table(orders(5), tmp_path / "b.parquet")
+    memory.put(str(tmp_path / "b.parquet"), "/data/day=2/a.parquet")
+    with pytest.raises(DatasetError, match=r"input day=2/a\.parquet: changed"):
+        score("memory://data", tmp_path / "out", ORDERS)
+
+
+def test_a_file_url_is_a_file(tmp_path: Path) -> None:
+    table = write_orders(tmp_path / "in", (40, 50))
+    urls = [f"file://{tmp_path}/in/orders-00.parquet", f"file://{tmp_path}/in/orders-01.parquet"]
+    score(urls, tmp_path / "out", ORDERS, columns=["id"])
+    scored = read_parts(tmp_path / "out")
+    assert scored.column("id").equals(table.column("id"))
+    assert scored.column("total").to_pylist() == expected_total(table).tolist()
+
+
+def test_what_is_wrong_behind_urls_is_told_at_once(tmp_path: Path, memory: Any) -> None:
+    memory.pipe("/data/day=0/zero.parquet", b"")
+    memory.pipe("/data/day=1/cut.parquet", b"PAR1....PAR1")
+    with pytest.raises(DatasetError) as caught:
+        score("memory://data", tmp_path / "out", ORDERS)
+    assert "day=0/zero.parquet: the file has 0 bytes" in str(caught.value)
+    assert "day=1/cut.parquet: not a whole Parquet file" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        (["memory://nothing"], "is not there or holds no Parquet file"),
+        (["nosuch://data/x"], "nosuch:// is no file system that pyarrow or fsspec knows here"),
+        (["memory://data/*.parquet"], "globs are for paths"),
+        (["memory://data", "elsewhere"], "inputs are URLs and paths: memory://data and others"),
+        (["memory://data", "memory://data"], "is named twice"),
+    ],
+)
+def test_urls_that_name_nothing_are_refused(
+    tmp_path: Path, memory: Any, inputs: list[str], expected: str
+) -> None:
+    with pytest.raises(DatasetError, match=expected):
+        score(inputs, tmp_path / "out", ORDERS)
+
+
+@pytest.mark.slow
+def test_the_command_takes_a_url(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (40, 50))
+    shutil.copytree(tmp_path / "in", tmp_path / "in" / "more")
+    done = run(ORDERS, f"file://{tmp_path}/in", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert read_parts(tmp_path / "out").num_rows == 180
