@@ -86,11 +86,24 @@ def test_all_greys_of_all_colours_on_a_grid_are_opencvs() -> None:
     assert np.array_equal(the(found)[..., 0], cv2.cvtColor(cube, cv2.COLOR_RGB2GRAY).reshape(1, -1))
 
 
+@given(sides(60), sides(60), sides(40))
+def test_resize_by_a_side_keeps_the_aspect(height: int, width: int, side: int) -> None:
+    image = images(noise(12, height, width))
+    for resized, measured in ((vision.resize_shortest, min), (vision.resize_longest, max)):
+        found = resized(image, side, antialias=True)
+        (size,) = found.sizes
+        assert size == tuple(max(1, side * edge // measured(height, width)) for edge in (height, width))
+        assert measured(size) == side
+        assert torch.equal(found[0], vision.resize(image, size, antialias=True)[0])
+
+
 OPERATIONS: dict[str, Callable[[Images], Images]] = {
     "linear": lambda x: vision.resize(x, (7, 9), antialias=True),
     "linear plain": lambda x: vision.resize(x, (7, 9), antialias=False),
     "cubic": lambda x: vision.resize(x, (7, 9), interpolation="cubic", antialias=True),
     "nearest": lambda x: vision.resize(x, (7, 9), interpolation="nearest", antialias=False),
+    "shortest": lambda x: vision.resize_shortest(x, 6, antialias=False),
+    "longest": lambda x: vision.resize_longest(x, 9, antialias=True),
     "letterbox": lambda x: vision.letterbox(x, (8, 9), antialias=True)[0],
     "center_crop": lambda x: vision.center_crop(x, (6, 5)),
     "crop": lambda x: vision.crop(x, 1, -2, (6, 5)),
@@ -239,6 +252,7 @@ untyped: Any = vision
             "no interpolation 'area'",
         ),
         (lambda x: vision.resize(x, (2, 2), interpolation="nearest", antialias=True), "antialias=False"),
+        (lambda x: vision.resize_longest(x, 0, antialias=True), "side 0 is not positive"),
         (lambda x: vision.normalize(x, mean=(0.5,), std=(0.5,)), "1 means and 1 standard deviations for 3"),
         (lambda x: vision.normalize(x, mean=(0, 0, 0), std=(1, 0, 1)), "no deviation is 0"),
         (lambda x: untyped.normalize(x, mean=(0, 0, 0), std=(1, 1, 1), layout="CHW"), "no layout 'CHW'"),

@@ -13,7 +13,7 @@ docs/reference/vision.md tells what each operation means, and how it compares wi
 
 images      Images, the pictures of a batch
 decoding    files to pixels, and pixels to files
-resampling  resize
+resampling  resize, to a size or by a side
 geometry    crop, pad, letterbox, flip, rotate by quarters
 colour      grey, channels, scales, normalize, rounding
 filters     blur, and scores of sharpness and exposure
@@ -24,7 +24,7 @@ from parity.vision.decoding import ImageError, decode, encode_png
 from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
 from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
 from parity.vision.images import Images
-from parity.vision.resampling import resize
+from parity.vision.resampling import resize, resize_longest, resize_shortest
 
 __all__ = [
     "Exposure",
@@ -42,6 +42,8 @@ __all__ = [
     "normalize",
     "pad",
     "resize",
+    "resize_longest",
+    "resize_shortest",
     "rgb_to_gray",
     "rotate90",
     "sharpness",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -53,6 +54,47 @@ def resize(
         return resized.permute(0, 2, 3, 1)
 
     return images.map(change)
+
+
+def resize_shortest(
+    images: Images, side: int, *, interpolation: Interpolation = "linear", antialias: bool
+) -> Images:
+    """Pictures at their own aspect whose shorter side is `side`; the longer one is side * long // short."""
+    return _resize_to(images, side, min, interpolation, antialias)
+
+
+def resize_longest(
+    images: Images, side: int, *, interpolation: Interpolation = "linear", antialias: bool
+) -> Images:
+    """Pictures at their own aspect whose longer side is `side`; the other one is side * short // long."""
+    return _resize_to(images, side, max, interpolation, antialias)
+
+
+def _scaled(size: tuple[int, int], side: int, measured: int) -> tuple[int, int]:
+    height, width = size
+    return max(1, side * height // measured), max(1, side * width // measured)
+
+
+def _resize_to(
+    images: Images,
+    side: int,
+    measure: Callable[[tuple[int, int]], int],
+    interpolation: Interpolation,
+    antialias: bool,
+) -> Images:
+    if side < 1:
+        raise ConfigError(f"side {side} is not positive")
+    rows: dict[tuple[int, int], list[int]] = {}
+    for row, size in enumerate(images.sizes):
+        rows.setdefault(size, []).append(row)
+    found: dict[int, torch.Tensor] = {}
+    for size, alike in rows.items():
+        group = Images([images[row] for row in alike], images.peak)
+        made = resize(
+            group, _scaled(size, side, measure(size)), interpolation=interpolation, antialias=antialias
+        )
+        found.update(zip(alike, made, strict=True))
+    return Images([found[row] for row in range(len(images))], images.peak)
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
