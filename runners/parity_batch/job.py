@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -165,6 +166,8 @@ def _run(
     """Score the units; the first error ends the job. Gives the most memory that a worker had in use."""
     peak = 0
     lost: set[str] = set()
+    # A worker of another process may have another working folder.
+    units = [replace(unit, source=replace(unit.source, path=unit.source.path.absolute())) for unit in units]
     reports = engine.run(units, task, workers=settings.workers, device=task.profile.device)
     try:
         for report in reports:

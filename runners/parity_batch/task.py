@@ -115,7 +115,8 @@ class UnitTask:
         state = dict(self.__dict__)
         if self.handler is not None:
             state["reference"] = HandlerReference.of(self.handler)
-        state.update(handler=None, tally=None, _engines=None)
+        folder = OutputFolder(self.folder.path.absolute(), self.folder.job)
+        state.update(handler=None, tally=None, folder=folder, _engines=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,0 +1,119 @@
+"""`parity batch --engine ray`: the same bytes as the local engine's, also when an actor is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parity.batch_engines import batch_engine_names, find_batch_engine
+from parity.errors import ConfigError, FingerprintError, RowsError, RunnerError
+from parity_batch import Settings, plan, score
+from parity_ray.units import RETRIES, RayBatchEngine
+from tests.batch.jobs import ORDERS, contents, orders, read_parts, run
+from tests.distributed.deadly import dataset, deadly_orders, deaths
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.filterwarnings("ignore"),  # Ray warns of its own code
+]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(plan, "UNIT_BYTES", 5000)
+    folder = dataset(tmp_path / "in")
+    bad = orders(200, 3000).set_column(
+        2, "quantity", pa.array([666 if row % 50 == 7 else row for row in range(200)])
+    )
+    pq.write_table(bad, folder / "bad.parquet")
+    return folder
+
+
+def test_units_give_the_same_bytes_and_a_job_may_change_its_engine(
+    cluster: None, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = score(inputs, "here", ORDERS, columns=["id"])
+    there = score("in", "there", ORDERS, columns=["id"], settings=Settings(engine="ray", workers=2))
+    assert (there.engine, there.parts) == ("ray", here.parts)
+    assert there.parts > 8
+    assert there.row_errors == here.row_errors
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    (tmp_path / "there" / "part-00002-u00000.parquet").unlink()
+    again = score("in", "there", ORDERS, columns=["id"], settings=Settings(engine="ray"))
+    assert again.resumed_parts == here.parts - 1
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_an_actor_that_is_killed_loses_and_doubles_nothing(
+    cluster: None, inputs: Path, tmp_path: Path
+) -> None:
+    handler = deadly_orders(tmp_path, deaths=2)
+    score(inputs, tmp_path / "there", handler, columns=["id"], settings=Settings(engine="ray", workers=2))
+    assert deaths(handler) == 2
+    score(inputs, tmp_path / "here", handler, columns=["id"])
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_a_unit_that_kills_every_actor_ends_the_job_and_is_named(
+    cluster: None, inputs: Path, tmp_path: Path
+) -> None:
+    handler = deadly_orders(tmp_path, deaths=RETRIES + 1)
+    with pytest.raises(RunnerError, match=r"unit part-00001-u0000\d killed each of 4 actors"):
+        score(inputs, tmp_path / "out", handler, settings=Settings(engine="ray", workers=1))
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    score(inputs, tmp_path / "out", handler)  # the four deaths are past: the same job, continued here
+    score(inputs, tmp_path / "here", handler)
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
+def test_errors_of_a_task_and_of_the_job_end_it(cluster: None, inputs: Path, tmp_path: Path) -> None:
+    with pytest.raises(RowsError, match="rows failed and --max-errors allows 1"):
+        score(inputs, tmp_path / "out", ORDERS, settings=Settings(engine="ray", max_errors=1))
+    handler = deadly_orders(tmp_path, deaths=0)
+
+    class Changing(RayBatchEngine):
+        def run(self, units, task, *, workers, device):
+            (handler / "artifacts" / "factor.json").write_text("9")
+            return super().run(units, task, workers=workers, device=device)
+
+    with pytest.raises(FingerprintError, match="its artifacts on this worker"):
+        score(inputs, tmp_path / "out2", handler, settings=Settings(engine=cast("Any", Changing())))
+    with pytest.raises(
+        ConfigError, match=r"9 workers need 9 CPUs .* this cluster has 3 .* at most --workers 3"
+    ):
+        score(inputs, tmp_path / "out3", ORDERS, settings=Settings(engine="ray", workers=9))
+
+
+def test_options_are_checked() -> None:
+    assert {"local", "ray", "spark"} <= set(batch_engine_names())
+    engine = find_batch_engine("ray", {"num_cpus": "0.5", "address": "auto"})
+    assert engine == RayBatchEngine(address="auto", num_cpus=0.5)
+    with pytest.raises(ConfigError, match="has no option 'num_cpu'; did you mean 'num_cpus'"):
+        find_batch_engine("ray", {"num_cpu": "1"})
+    with pytest.raises(ConfigError, match="num_gpus = 'two' is not a number of at least 0"):
+        find_batch_engine("ray", {"num_gpus": "two"})
+
+
+def test_the_command_starts_a_cluster_of_its_own_and_ends_it(tmp_path: Path) -> None:
+    folder = dataset(tmp_path / "in")
+    done = run(ORDERS, folder, tmp_path / "there", "--columns", "id", "--engine", "ray", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    score(folder, tmp_path / "here", ORDERS, columns=["id"])
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_ray_reads_what_the_batch_runner_writes(cluster: None, inputs: Path, tmp_path: Path) -> None:
+    import ray
+    import ray.data
+
+    score(inputs, tmp_path / "out", ORDERS, columns=["id"])
+    parts = ray.data.read_parquet(str(tmp_path / "out"), file_extensions=["parquet"])
+    found = pa.concat_tables(cast("Any", ray).get(parts.to_arrow_refs())).sort_by("id")
+    expected = read_parts(tmp_path / "out").sort_by("id")
+    assert found.select(expected.column_names).equals(expected)
