@@ -8,7 +8,14 @@ import pytest
 
 from parity.errors import ConfigError, ReferenceNotFoundError
 from parity.examples import example_batch
-from parity.registry import Runner, find_runner, load_handler, replay_wires, runner_names
+from parity.registry import (
+    Runner,
+    command_without,
+    find_runner,
+    load_handler,
+    replay_wires,
+    runner_names,
+)
 
 FIXTURES = Path(__file__).parent / "fixtures" / "handlers"
 
@@ -166,6 +173,22 @@ def test_a_runner_that_cannot_be_imported_names_the_extra(
     assert "odd" in runner_names()
     with pytest.raises(ConfigError, match=r"runner 'odd' .*nowhere_to_be_found.*pip install 'parity\[odd\]'"):
         find_runner("odd")
+
+
+def test_a_runner_without_a_command_has_none_where_what_it_needs_is_missing_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy = (
+        "def __getattr__(name):\n"
+        "    raise ImportError('no cluster') if name == 'runner' else AttributeError(name)\n"
+    )
+    write(tmp_path / "lazy_runner.py", lazy)
+    write(tmp_path / "mute_runner.py", f"COMMANDS = ()\n{lazy}")
+    for name, command in (("lazy", "lazy"), ("mute", "")):
+        install_runner(tmp_path, monkeypatch, name, f"{name}_runner:runner")
+        with pytest.raises(ConfigError, match=rf"no cluster; pip install 'parity\[{name}\]'"):
+            find_runner(name)
+        assert command_without(name) == command
 
 
 def test_an_entry_point_that_is_no_runner_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

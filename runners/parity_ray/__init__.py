@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RayRunner", "runner", "score"]
 
+COMMANDS: tuple[str, ...] = ()
+"""`parity` lists no command for this runner, installed whole or not."""
+
 _HOMES = {"RayRunner": "runner", "score": "scoring"}
 
 

@@ -153,6 +153,16 @@ def find_runner(name: str) -> Runner:
     return runner
 
 
+def command_without(name: str) -> str:
+    """The command of a runner that cannot be imported: its name; "" where its package has COMMANDS = ()."""
+    (point,) = list(importlib.metadata.entry_points(group=RUNNER_GROUP, name=name))[:1]
+    try:
+        package = importlib.import_module(point.module)
+    except ImportError:
+        return name
+    return "" if getattr(package, "COMMANDS", None) == () else name
+
+
 def _split(ref: str) -> tuple[str, str]:
     head, colon, tail = ref.rpartition(":")
     if colon and tail.isidentifier() and len(head) > 1:

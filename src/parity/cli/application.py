@@ -19,7 +19,7 @@ from typer.main import get_command
 from parity import __version__
 from parity.cli import options
 from parity.errors import ConfigError, ParityError, StageError
-from parity.registry import find_runner, runner_names
+from parity.registry import command_without, find_runner, runner_names
 
 OWN: Final[Mapping[str, str]] = {
     "run": "parity.cli.run:run",
@@ -103,14 +103,15 @@ def show_error(exc: ParityError) -> None:
 def _runner_commands() -> dict[str, str]:
     """The command names of the installed runners, and which runner each belongs to.
 
-    A runner that cannot be imported keeps its own name as a command, which says what is missing.
+    A runner that cannot be imported keeps its own name as a command, which says what is missing, unless it
+    has none.
     """
     found: dict[str, str] = {}
     for name in runner_names():
         try:
             command_name = find_runner(name).command_name
         except ConfigError:
-            command_name = name
+            command_name = command_without(name)
         if command_name:
             found[command_name] = name
     return found
