@@ -30,7 +30,7 @@ def expanded(cell: str) -> set[str]:
     for text in re.findall(r"`([^`]+)`", cell):
         path = text
         if text.startswith("..."):
-            ends_inside = last.endswith("}") or last.endswith("]")
+            ends_inside = last.endswith(("}", "]"))
             path = (last if ends_inside else last.rpartition("/")[0]) + text[3:]
         last = path
         found.add(re.sub(r"\[([^\]]*)\]", r"\1", path))
