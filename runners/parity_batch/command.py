@@ -8,10 +8,12 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from parity.durable import write_text
 from parity.errors import ConfigError
 from parity.output_form import OutputForm
 from parity.registry import load_handler
 from parity_batch.job import score
+from parity_batch.page import page
 from parity_batch.preview import preview
 from parity_batch.settings import Settings
 from parity_batch.status import status
@@ -91,6 +93,9 @@ def batch(
         bool, typer.Option("--dry-run", help="Show the plan and an estimate from a sample; write nothing.")
     ] = False,
     app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the summary as a page of its own, too.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress line.")] = False,
 ) -> None:
@@ -128,6 +133,8 @@ def batch(
         typer.echo(json.dumps(planned.to_dict()) if as_json else planned.describe())
         return
     summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
+    if html is not None:
+        write_text(html, page(summary))
     typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())
 
 

@@ -8,6 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+_STEPS = {
+    "read": ("reading the inputs", "fewer --columns, or storage that reads faster, would help"),
+    "decode": ("decoding values", "columns that already have the fields' types decode without a copy"),
+    "preprocess": ("preprocess", "work on whole columns there, or overlap it with --preprocess-workers"),
+    "inference": ("inference, the model itself", "another device, precision or --batch-rows would help"),
+    "postprocess": ("postprocess", "give arrays, not lists of Python values, from there"),
+    "write": ("writing the parts", "fewer --columns, or a disk that writes faster, would help"),
+}
+"""How each step is called in a sentence, and what may make it shorter."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -52,9 +62,27 @@ class Summary:
         """The rows that have an error in place of an answer."""
         return sum(self.row_errors.values())
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each step in the workers' time, the largest first."""
+        whole = sum(self.step_seconds.values())
+        if whole <= 0:
+            return {}
+        ordered = sorted(self.step_seconds.items(), key=lambda item: -item[1])
+        return {step: spent / whole for step, spent in ordered}
+
+    @property
+    def bottleneck(self) -> str:
+        """What takes most of the workers' time, and what may help; empty where nothing was scored."""
+        for step, share in self.shares.items():
+            return f"{share:.0%} of the workers' time went to {_STEPS.get(step, (step, ''))[0]}" + (
+                f"; {advice}" if (advice := _STEPS.get(step, ("", ""))[1]) else ""
+            )
+        return ""
+
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON has it."""
-        return asdict(self)
+        return {**asdict(self), "bottleneck": self.bottleneck}
 
     def describe(self) -> str:
         """The summary in a few lines for people."""
@@ -62,6 +90,8 @@ class Summary:
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
         speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else "nothing was left to do"
         lines.append(f"{self.parts:,} parts{resumed}; {speed}, {self.seconds:.1f} s in all")
+        if self.bottleneck:
+            lines.append(f"{self.bottleneck}; at most {self.peak_rss_bytes / 1e6:,.0f} MB in use")
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
