@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from parity.errors import shown
-from parity_online import docs_page, logs, metrics, openapi, torchserve, triton, v1
+from parity_online import docs_page, logs, metrics, openapi, status, torchserve, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
 from parity_online.repository import Repository
@@ -58,6 +58,15 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     @app.get("/docs", include_in_schema=False)
     def docs() -> Response:
         return Response(docs_page.page(app.openapi()), media_type="text/html; charset=utf-8")
+
+    @app.get("/", include_in_schema=False)
+    def show_status() -> Response:
+        headers = {"content-security-policy": status.policy(), "referrer-policy": "no-referrer"}
+        return Response(status.page(), media_type="text/html; charset=utf-8", headers=headers)
+
+    @app.get("/status.json", tags=["operations"], summary="What the status page shows")
+    async def status_json() -> Response:
+        return _json(status.snapshot(models, families))
 
     @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
     def show_metrics() -> Response:

@@ -72,6 +72,7 @@ async def divergences_of(model: ServedModel) -> list[str]:
             comparison.rows,
             comparison.verdict,
         )
+        model.goldens.append(f"{case.name}: {comparison.verdict}, {comparison.rows} rows")
         if not comparison:
             found.append(f"golden case {case.name!r}: {comparison.summary()}")
     return found

@@ -122,6 +122,8 @@ class ServedModel:
 
     Attributes:
         is_late: it came while the server ran; others of its name serve until it is ready.
+        goldens: a sentence for each golden case that was run.
+        form: what the status page makes its form from, once made.
         mirror: hears of its batches, where another version shadows it.
         in_flight: requests that have picked it and are not answered yet.
     """
@@ -146,6 +148,8 @@ class ServedModel:
         self.is_late = False
         self.in_flight = 0
         self.mirror: Mirror | None = None
+        self.goldens: list[str] = []
+        self.form: dict[str, Any] | None = None
         self._is_shown = False
         self._capturing = threading.Lock()
         self._driver: Driver[Work, Texts | Columns] | None = None
