@@ -55,6 +55,11 @@ class RemoteEngine:
         """The replica's process id; 0 before it is started."""
         return 0 if self._process is None else self._process.pid
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether the replica was started and has ended."""
+        return self._process is not None and self._process.poll() is not None
+
     def __enter__(self) -> Self:
         """Start the process and load the handler there.
 

@@ -31,6 +31,7 @@ HUNG_MOST = 3
 _PAUSE_S = 0.25
 _PAUSE_MOST_S = 30.0
 _STABLE_S = 60.0
+_WATCH_S = 0.2
 
 
 class EngineLike(Protocol):
@@ -115,6 +116,8 @@ class Slots:
         for found in opened:
             if isinstance(found, BaseException):
                 raise found
+        if any(isinstance(place.engine, RemoteEngine) for place in self._places.values()):
+            self._watch()
         return max(found for found in opened if isinstance(found, float))
 
     @property
@@ -171,6 +174,15 @@ class Slots:
 
         inner.add_done_callback(finished)
         return outer
+
+    def _watch(self) -> None:
+        """Notice replicas that die while they have nothing to do, before a batch meets them."""
+        if self._is_closed:
+            return
+        for place in list(self._places.values()):
+            if isinstance(place.engine, RemoteEngine) and not place.is_busy and place.engine.is_dead:
+                self._lose(place, "died", "a replica died while it waited")
+        asyncio.get_running_loop().call_later(_WATCH_S, self._watch)
 
     async def close(self) -> None:
         """End all engines that do not hang, and kill the replicas that do."""

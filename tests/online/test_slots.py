@@ -134,6 +134,15 @@ def test_a_replica_that_is_killed_costs_its_batch_only_and_is_replaced(tmp_path:
         assert other.pid != replica.pid
 
 
+def test_a_replica_that_dies_while_it_waits_is_replaced_before_a_batch_meets_it():
+    with ServerProcess([PROBE, "--replicas", "1"]) as server:
+        (replica,) = replicas_of(server)
+        os.kill(replica.pid, signal.SIGKILL)
+        until(lambda: metric(server.url, "parity_slots_lost_total", cause="died") == 1)
+        until(lambda: readiness(server.url)[0] == 200)
+        assert ask(server.url, "POST", PATH, {"id": 1, "x": 1})[2]["y"] == 3.0
+
+
 def test_a_replica_that_hangs_is_killed_and_replaced_as_often_as_it_takes(tmp_path: Path):
     with (
         ServerProcess([PROBE, "--replicas", "1", "--batch-limit-s", "0.3"]) as server,
