@@ -79,5 +79,5 @@ def test_the_codes_of_grpc_are_those_told() -> None:
     said = PAGE[PAGE.index("Statuses become codes:") :].partition("\n\n")[0]
     told: dict[int, str] = {}
     for statuses, code in re.findall(r"((?:\d{3}(?:,| and)?\s+)+)([A-Z_]+)", said):
-        told.update(dict.fromkeys(map(int, re.findall(r"\d{3}", statuses)), code))
+        told |= {int(status): str(code) for status in re.findall(r"\d{3}", statuses)}
     assert told == {status: code.name for status, code in CODES.items()}
