@@ -16,6 +16,7 @@ from parity.handler import Handler, LoadedHandler
 from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata
 from parity_batch.local import LocalEngine
+from parity_batch.places import anywhere
 from parity_batch.plan import Plan, Unit
 from parity_batch.prepared import prepare
 from parity_batch.progress import ProgressLine
@@ -166,8 +167,7 @@ def _run(
     """Score the units; the first error ends the job. Gives the most memory that a worker had in use."""
     peak = 0
     lost: set[str] = set()
-    # A worker of another process may have another working folder.
-    units = [replace(unit, source=replace(unit.source, path=unit.source.path.absolute())) for unit in units]
+    units = [replace(unit, source=replace(unit.source, path=anywhere(unit.source.path))) for unit in units]
     reports = engine.run(units, task, workers=settings.workers, device=task.profile.device)
     try:
         for report in reports:

@@ -24,6 +24,11 @@ def is_url(text: str) -> bool:
     return bool(separator) and scheme.replace("+", "").replace("-", "").isalnum()
 
 
+def anywhere(place: Place) -> Place:
+    """The same place for a process that may have another working folder."""
+    return place.absolute() if isinstance(place, Path) else place
+
+
 def size_and_time(place: Place) -> tuple[int, int]:
     """A file's size and the time of its last change in nanoseconds; 0 where its file system keeps none.
 
