@@ -554,3 +554,22 @@ def test_rows_that_are_rightly_accused_cost_one_more_call_each() -> None:
         result = engine.run(batch_of(values))
     assert len(result.errors) == 2
     assert Accusing.calls == 1 + 1 + 2
+
+
+def test_accusing_one_row_at_a_time_costs_no_call_for_each() -> None:
+    values = [-1] * 1024
+    with Engine(accusing(lambda rows: rows[:1])) as engine:
+        Accusing.calls = 0
+        result = engine.run(batch_of(values))
+    assert len(result.errors) == 1024
+    assert Accusing.calls < 4 * 1024
+
+
+class LeavingEarly(Leaving):
+    def __init__(self) -> None:
+        os._exit(0)
+
+
+def test_a_handler_that_exits_while_it_is_made_is_a_stage_error() -> None:
+    with pytest.raises(StageError, match="initialize raised SystemExit"), Engine(LeavingEarly):
+        pass

@@ -195,9 +195,9 @@ class Engine:
             logger=logging.getLogger(f"parity.handlers.{loaded.name}"),
         )
         try:
-            handler = loaded.cls()
-            handler.context = context
             with _noted(loaded.name, "initialize", 0), _inference_mode():
+                handler = loaded.cls()
+                handler.context = context
                 handler.initialize(context)
         except ParityError:
             raise
@@ -357,20 +357,31 @@ class Engine:
         for name in ("rows", "outputs", "buckets", "errors", "stages"):
             getattr(answers, name).extend(getattr(found, name))
 
-    def _split(self, part: _Part, shape_rows: int, timings: dict[str, float], answers: _Answers) -> None:
+    def _split(
+        self,
+        part: _Part,
+        shape_rows: int,
+        timings: dict[str, float],
+        answers: _Answers,
+        *,
+        believing: bool = True,
+    ) -> None:
         rows = part.rows
         if len(rows) == 1:
             row, failure, reason = int(rows[0]), cast("_Failure", part.failure), part.batch.rejections.get(0)
             error = self._row_error(row, failure) if reason is None else self._rejection(row, reason)
             answers.errors.append(error)
             return
-        for some in _pieces(part):
+        accused = _accused(part) if believing else None
+        # Believed once: an exception that accuses one row at a time would cost a call, and a level, for each.
+        pieces = _halves(rows) if accused is None else accused
+        for some in pieces:
             piece = self._again(part, some, shape_rows)
             outputs = self._through(piece, timings)
             if outputs is not None:
                 self._take(piece, outputs, answers)
             else:
-                self._split(piece, shape_rows, timings, answers)
+                self._split(piece, shape_rows, timings, answers, believing=believing and accused is None)
 
     def _again(self, part: _Part, rows: _Rows, shape_rows: int) -> _Part:
         batch = part.batch.take(np.searchsorted(part.rows, rows))
@@ -444,20 +455,25 @@ class Engine:
         )
 
 
-def _pieces(part: _Part) -> list[_Rows]:
-    """The rows of a part that failed, cut to find the guilty: in halves, unless the exception accuses some.
+def _halves(rows: _Rows) -> list[_Rows]:
+    return [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+
+
+def _accused(part: _Part) -> list[_Rows] | None:
+    """The rows that the exception does not accuse, then each that it does; None where it accuses none.
 
     What it says is believed only as far as the pieces bear it out, since each of them is asked.
     """
     rows, count = part.rows, len(part.rows)
     accused = getattr(cast("_Failure", part.failure).exc, "failing_rows", None)
-    if isinstance(accused, Collection) and 0 < len(cast("Collection[Any]", accused)) <= count:
-        places = sorted({place for place in cast("Collection[Any]", accused) if isinstance(place, int)})
-        if places and places[0] >= 0 and places[-1] < count:
-            others = np.delete(rows, places)
-            alone = [rows[place : place + 1] for place in places]
-            return [others, *alone] if len(others) else alone
-    return [rows[: count // 2], rows[count // 2 :]]
+    if not isinstance(accused, Collection) or not 0 < len(cast("Collection[Any]", accused)) <= count:
+        return None
+    places = sorted({place for place in cast("Collection[Any]", accused) if isinstance(place, int)})
+    if not places or places[0] < 0 or places[-1] >= count:
+        return None
+    others = np.delete(rows, places)
+    alone = [rows[place : place + 1] for place in places]
+    return [others, *alone] if len(others) else alone
 
 
 def merge(decoded: Decoded, result: Result) -> Result:
