@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parity import vision
@@ -111,6 +111,13 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
     "pad edge": lambda x: vision.pad(x, 1, 2, 3, 4, mode="edge"),
     "flip": lambda x: vision.flip(x, horizontal=True, vertical=True),
     "rotate90": lambda x: vision.rotate90(x, 1),
+    "blur": lambda x: vision.gaussian_blur(vision.pad(x, 5, 5, 5, 5, mode="edge"), kernel=5, sigma=1.3),
+    "crop, then linear": lambda x: vision.resize(
+        vision.center_crop(vision.to_float(x), (20, 21)), (7, 9), antialias=False
+    ),
+    "turn, then cubic": lambda x: vision.resize(
+        vision.rotate90(vision.to_float(x), 1), (7, 9), interpolation="cubic", antialias=True
+    ),
     "to_float": vision.to_float,
     "gray": vision.rgb_to_gray,
     "gray float": lambda x: vision.rgb_to_gray(vision.to_float(x)),
@@ -119,11 +126,19 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
 }
 
 
+COLOURS = {"gray", "gray float", "bgr"}
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("name", OPERATIONS)
-@given(arrays=ragged())
+@given(data=st.data())
+@settings(max_examples=20)
 def test_what_an_image_becomes_does_not_depend_on_those_beside_it(
-    name: str, arrays: list[np.ndarray]
+    name: str, channels: int, data: st.DataObject
 ) -> None:
+    if channels == 1 and name in COLOURS:
+        return
+    arrays = data.draw(ragged(channels))
     operation = OPERATIONS[name]
     together = operation(images(*arrays))
     assert len(together) == len(arrays)
@@ -195,6 +210,8 @@ def test_letterbox_fits_and_boxes_are_mapped_back(height: int, width: int, rows:
     assert the(found).shape == (rows, columns, 3)
     (inner_rows, inner_columns), top, left = placement.scaled, placement.top, placement.left
     assert inner_rows == rows or inner_columns == columns
+    unit = vision.to_float(images(noise(9, height, width)))
+    assert the(vision.letterbox(unit, (rows, columns), antialias=True)[0]).max() <= 1.001
     assert (the(found)[:top] == 114).all()
     assert (the(found)[:, :left] == 114).all()
     inner = torch.tensor([left, top, left + inner_columns, top + inner_rows], dtype=torch.float64)
@@ -285,3 +302,22 @@ def test_a_gpu_gives_what_the_host_gives(name: str) -> None:
     device = Images([image.cuda() for image in host])
     for one, other in zip(OPERATIONS[name](host), OPERATIONS[name](device), strict=True):
         assert torch.allclose(one.to(torch.float32), other.cpu().to(torch.float32), atol=T1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("name", [*OPERATIONS, "blur of much"])
+def test_large_images_do_not_depend_on_those_beside_them_either(name: str, channels: int) -> None:
+    if channels == 1 and name in COLOURS:
+        return
+    operation = OPERATIONS.get(name, lambda x: vision.gaussian_blur(x, kernel=11, sigma=2.0))
+    for first in (
+        lambda x: x,
+        lambda x: vision.center_crop(vision.to_float(x), (91, 110)),
+        lambda x: vision.rotate90(x, 1),
+    ):
+        alike = [noise(seed, 130, 150, channels) for seed in range(3)]
+        other = noise(99, 101, 120, channels)
+        alone = operation(first(images(alike[0])))[0]
+        for batch in (alike, [alike[0], other]):
+            assert torch.equal(operation(first(images(*batch)))[0], alone)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Sequence
 from typing import Any, Final, Literal, cast
 
@@ -114,19 +113,17 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
     pillow = _pillow()
     from PIL import ImageOps
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of odd metadata, which is no error
-        with pillow.open(io.BytesIO(data)) as image:
-            if image.width * image.height > max_pixels:
-                raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
-            image.load()
-            upright = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I;16") or upright.mode == "I":
-                levels = np.asarray(upright).astype(np.int64)
-                upright = pillow.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
-            elif upright.mode == "P" and "transparency" in upright.info:
-                upright = upright.convert("RGBA")
-            pixels = np.array(upright.convert(mode))
+    with pillow.open(io.BytesIO(data)) as image:
+        if image.width * image.height > max_pixels:
+            raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
+        image.load()
+        upright = ImageOps.exif_transpose(image)
+        if upright.mode.startswith("I;16") or upright.mode == "I":
+            levels = np.asarray(upright).astype(np.int64)
+            upright = pillow.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
+        elif upright.mode == "P" and "transparency" in upright.info:
+            upright = upright.convert("RGBA")
+        pixels = np.array(upright.convert(mode))
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 

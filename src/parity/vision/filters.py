@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 
 from parity.errors import ConfigError
 from parity.vision.colour import rgb_to_gray
@@ -41,18 +40,22 @@ def gaussian_blur(images: Images, *, kernel: int, sigma: float) -> Images:
     reach = kernel // 2
     places = torch.arange(-reach, reach + 1, dtype=torch.float64)
     weights = torch.exp(-(places**2) / (2 * sigma**2))
-    taps = (weights / weights.sum()).to(torch.float32)
+    taps: list[float] = (weights / weights.sum()).to(torch.float32).tolist()
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
         padded = pad(Images(pixels, images.peak), reach, reach, reach, reach, mode="reflect").stack()
-        channels = pixels.shape[3]
-        planes = padded.permute(0, 3, 1, 2).to(torch.float32).contiguous()
-        window = taps.to(pixels.device).expand(channels, 1, 1, kernel)
-        rows = F.conv2d(planes, window, groups=channels)
-        both = F.conv2d(rows, window.transpose(2, 3), groups=channels)
-        return both.permute(0, 2, 3, 1)
+        rows = _weighted(padded.to(torch.float32), 2, pixels.shape[2], taps)
+        return _weighted(rows, 1, pixels.shape[1], taps)
 
     return images.map(change)
+
+
+def _weighted(pixels: torch.Tensor, axis: int, size: int, taps: list[float]) -> torch.Tensor:
+    """Shifted pixels times their weights, added in one order; convolutions take another for other shapes."""
+    total = pixels.narrow(axis, 0, size) * taps[0]
+    for place, weight in enumerate(taps[1:], start=1):
+        total = total + pixels.narrow(axis, place, size) * weight
+    return total
 
 
 def sharpness(images: Images) -> torch.Tensor:

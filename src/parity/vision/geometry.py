@@ -136,17 +136,25 @@ def letterbox(
     *,
     interpolation: Interpolation = "linear",
     antialias: bool,
-    fill: float = 114.0,
+    fill: float | None = None,
 ) -> tuple[Images, list[Placement]]:
     """Pictures resized to fit into `size` at their own aspect, in the middle of a margin.
 
     The side that fits exactly gets the whole size, the other one is cut to whole pixels by integer division;
     of an odd margin the smaller half is at the top or left.
 
+    Args:
+        images: the pictures.
+        size: height and width of the result, in pixels.
+        interpolation: as for `resize`.
+        antialias: as for `resize`.
+        fill: the value of the margin, at the pictures' own peak; grey level 114 of 255 when not given.
+
     Returns:
         The pictures, all of `size`, and where each was put, for boxes to be mapped back.
     """
     height, width = check_size(size)
+    fill = 114.0 * images.peak / 255.0 if fill is None else fill
     placements = [_placement(source, height, width) for source in images.sizes]
     made: list[torch.Tensor] = []
     places: dict[tuple[int, int], list[int]] = {}

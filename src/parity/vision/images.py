@@ -101,10 +101,10 @@ class Images:
         peak = self.peak if peak is None else peak
         groups = self._by_size()
         if len(groups) == 1:
-            return Images(change(self.stack()), peak)
+            return Images(change(self.stack().contiguous()).contiguous(), peak)
         found: list[torch.Tensor | None] = [None] * len(self)
         for places in groups.values():
-            changed = change(torch.stack([self._each[place] for place in places]))
+            changed = change(torch.stack([self._each[place] for place in places])).contiguous()
             for place, image in zip(places, changed.unbind(0), strict=True):
                 found[place] = image
         made = [image for image in found if image is not None]

@@ -49,7 +49,8 @@ def resize(
     mode = _MODES[interpolation]
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
-        planes = pixels.permute(0, 3, 1, 2).to(torch.float32)
+        # One form in memory: torch takes other kernels, with other bits, for other strides.
+        planes = pixels.to(torch.float32).contiguous().permute(0, 3, 1, 2)
         resized = F.interpolate(planes, (height, width), mode=mode, align_corners=False, antialias=antialias)
         return resized.permute(0, 2, 3, 1)
 
