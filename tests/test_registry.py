@@ -142,6 +142,18 @@ def test_two_handlers_may_have_siblings_of_one_name(handlers: Path) -> None:
     assert (vars(one.cls)["value"], vars(two.cls)["value"]) == (1, 2)
 
 
+@pytest.mark.parametrize("with_init", [True, False])
+def test_two_handlers_may_have_packages_of_one_name(handlers: Path, with_init: bool) -> None:
+    for name, value in (("first", "1"), ("second", "2")):
+        text = "from parts_of_it.inner import VALUE\n" + HANDLER.format(name="Echo") + "    value = VALUE\n"
+        write(handlers / name / "handler.py", text)
+        write(handlers / name / "parts_of_it" / "inner.py", f"VALUE = {value}\n")
+        if with_init:
+            write(handlers / name / "parts_of_it" / "__init__.py", "")
+    one, two = load_handler("handlers/first"), load_handler("handlers/second")
+    assert (vars(one.cls)["value"], vars(two.cls)["value"]) == (1, 2)
+
+
 @pytest.mark.slow
 def test_the_five_runners_are_installed() -> None:
     assert runner_names() == ["batch", "notebook", "online", "ray", "spark"]

@@ -12,7 +12,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from parity.capture import Origin
@@ -144,6 +144,10 @@ class FastPath:
         model = route.nominal
         try:
             self._identify(request)
+            # Asked anew: a version may have been replaced while the body arrived.
+            versions = self._models.versions(route.versions.name)
+            if versions is not route.versions:
+                route = replace(route, versions=versions)
             model = route.pick(request)
             self._enter(model, request)
         except ProblemError as exc:

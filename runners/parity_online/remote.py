@@ -17,7 +17,7 @@ import orjson
 
 from parity.batch import Batch
 from parity.codec.frames_ipc import decode_result, encode_batch
-from parity.errors import ParityError, RunnerError
+from parity.errors import MalformedError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result
@@ -135,7 +135,10 @@ class RemoteEngine:
         if kind == replica.FAILED:
             found = orjson.loads(body)
             raise RuntimeError(f"{found['type']} in replica {self.pid}: {found['error']}")
-        return decode_result(self.loaded.outputs, body)
+        try:
+            return decode_result(self.loaded.outputs, body)
+        except MalformedError as exc:  # no fault of who asked
+            raise RuntimeError(f"replica {self.pid} gave answers of another form: {exc}") from exc
 
     def kill(self) -> None:
         """End the process at once; from any thread."""

@@ -107,10 +107,10 @@ class Repository:
         Raises:
             ProblemError: (404) it is not served.
         """
-        versions = self._models.versions(name)
+        self._models.versions(name)
         self._unloaded.add(name)
-        async with self._lock:
-            for model in versions.models:
+        async with self._lock:  # a version may have come while this waited
+            for model in self._models.versions(name).models:
                 self._take_away(model.name, model.version)
 
     def index(self) -> list[dict[str, str]]:

@@ -117,17 +117,17 @@ async def read_body(request: Request, receive: Receive, limit_bytes: int, timeou
     """
     if request.length is not None and request.length > limit_bytes:
         raise _too_large(request.length, limit_bytes)
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        request.is_read = True
-        body = message.get("body", b"")
-        if len(body) > limit_bytes:
-            raise _too_large(len(body), limit_bytes)
-        return body
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(timeout_s):  # from the first byte on: a client may send a head and no more
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                request.is_read = True
+                body = message.get("body", b"")
+                if len(body) > limit_bytes:
+                    raise _too_large(len(body), limit_bytes)
+                return body
             while True:
                 if message["type"] == "http.disconnect":
                     request.is_read = True

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol, Self, TypeVar
 
 from parity.batch import Batch
-from parity.errors import ParityError
+from parity.errors import FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result
@@ -80,6 +81,21 @@ class _Place:
         self.is_given_up = False
 
 
+def _check_files(loaded: LoadedHandler) -> None:
+    """Refuse to make another engine of a handler whose files are not those that were loaded and proven.
+
+    Raises:
+        FingerprintError: they have changed.
+    """
+    now = replace(loaded).digests
+    changed = [kind for kind, digest in loaded.digests.items() if now[kind] != digest]
+    if changed:
+        raise FingerprintError(
+            f"the {' and '.join(changed)} of {loaded.name} changed since it was loaded, so that a new slot "
+            "would answer otherwise than the others; load it anew, or bring the files back"
+        )
+
+
 class Slots:
     """The slots of one model; everything on the event loop.
 
@@ -102,6 +118,7 @@ class Slots:
         self._places: dict[int, _Place] = {}
         self._warm_up: Callable[[EngineLike], float] = lambda _: 0.0
         self._hung_threads = 0
+        self._missing: list[_Place] = []
         self._pauses: dict[int, float] = {}
         self._replacing: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -110,11 +127,13 @@ class Slots:
     async def open(self, warm_up: Callable[[EngineLike], float]) -> float:
         """Enter all engines and warm them up; the seconds that a warm batch takes on the slowest."""
         self._warm_up = warm_up
+        await asyncio.to_thread(lambda: self._make().loaded.digests)  # known before anything can change
         opened = await asyncio.gather(
             *(self._open(number) for number in range(self._count)), return_exceptions=True
         )
         for found in opened:
             if isinstance(found, BaseException):
+                await self.close()  # those that did open
                 raise found
         if any(isinstance(place.engine, RemoteEngine) for place in self._places.values()):
             self._watch()
@@ -162,7 +181,9 @@ class Slots:
             if place.is_given_up:
                 if not isinstance(place.engine, RemoteEngine):
                     self._hung_threads -= 1
+                    place.slot.run(lambda: place.engine.__exit__(None, None, None))
                     place.slot.close()
+                    self._replace_missing()
             elif isinstance(error, ReplicaDiedError):
                 self._lose(place, "died", str(error))
             if outer.done():
@@ -207,6 +228,8 @@ class Slots:
         try:
             await slot.run(engine.__enter__)
             batch_s = await slot.run(lambda: self._warm_up(engine))
+            if self._is_closed:
+                raise RunnerError(f"model {self._name} was closed while a slot was opened")
         except BaseException:
             if isinstance(engine, RemoteEngine):
                 engine.kill()
@@ -246,16 +269,25 @@ class Slots:
             logs.text(reason),
         )
         if hopeless:
+            self._missing.append(place)
             reason = (
                 f"{self._hung_threads} batches hang, and threads cannot be ended; start the server anew, or "
                 "with --replicas 1, where a process that hangs is ended"
             )
         else:
             reason = f"{reason}; its slot is being replaced"
-            task = asyncio.create_task(self._replace(place))
-            self._replacing.add(task)
-            task.add_done_callback(self._replacing.discard)
+            self._start_replacing(place)
         self._observer.slots_changed(self.alive, reason)
+
+    def _start_replacing(self, place: _Place) -> None:
+        task = asyncio.create_task(self._replace(place))
+        self._replacing.add(task)
+        task.add_done_callback(self._replacing.discard)
+
+    def _replace_missing(self) -> None:
+        """Replace what was not while too many threads hung: one of them has ended after all."""
+        while self._missing and self._hung_threads < HUNG_MOST and not self._is_closed:
+            self._start_replacing(self._missing.pop())
 
     async def _replace(self, place: _Place) -> None:
         loop = asyncio.get_running_loop()
@@ -266,6 +298,7 @@ class Slots:
             self._pauses[place.number] = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)
             await asyncio.sleep(pause_s)
             try:
+                await asyncio.to_thread(_check_files, place.engine.loaded)
                 await self._open(place.number)
             except Exception as exc:
                 logger.error(

@@ -243,12 +243,10 @@ def _import_file(path: Path) -> ModuleType:
     name = f"_parity_{path.parent.name}_{path.stem}_{digest}".replace("-", "_").replace(".", "_")
     folder = path.parent
     for sibling in folder.iterdir():
-        known = sys.modules.get(sibling.stem)
-        loaded_from = getattr(known, "__file__", None) if known is not None else None
-        if loaded_from and (sibling.suffix == ".py" or sibling.is_dir()):
-            other = Path(loaded_from).resolve()
-            if str(other.parent) in _handler_folders and other.parent != folder:
-                del sys.modules[sibling.stem]
+        if sibling.suffix == ".py" or sibling.is_dir():
+            homes = _homes(sys.modules.get(sibling.stem))
+            if homes & (_handler_folders - {str(folder)}):
+                _forget(sibling.stem)
     _handler_folders.add(str(folder))
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
@@ -267,6 +265,20 @@ def _import_file(path: Path) -> ModuleType:
 
 
 _handler_folders: set[str] = set()
+
+
+def _homes(module: ModuleType | None) -> set[str]:
+    """The folders that a top-level module or package lies in; of one without an __init__.py maybe several."""
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str) and Path(file).name != "__init__.py":
+        return {str(Path(file).resolve().parent)}
+    return {str(Path(place).resolve().parent) for place in getattr(module, "__path__", ())}
+
+
+def _forget(name: str) -> None:
+    """Let a top-level module and all that lies below it be imported anew."""
+    for known in [known for known in list(sys.modules) if known == name or known.startswith(f"{name}.")]:
+        del sys.modules[known]
 
 
 @contextmanager

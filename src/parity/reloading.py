@@ -19,7 +19,7 @@ def forget_modules(loaded: LoadedHandler) -> None:
     Their compiled files go too: Python tells those of an edit within the same second apart by size only.
     """
     found = {loaded.cls.__module__, *_modules_in(loaded.root)} - {"__main__"}
-    inner = {name for name in sys.modules if any(name.startswith(f"{package}.") for package in found)}
+    inner = {name for name in list(sys.modules) if any(name.startswith(f"{package}.") for package in found)}
     for name in found | inner:
         module = sys.modules.pop(name, None)
         cached = getattr(getattr(module, "__spec__", None), "cached", None)

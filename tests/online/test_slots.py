@@ -1,6 +1,7 @@
 """A slot that hangs or dies, on real servers: its requests are told, it is replaced, readiness is true."""
 
 import os
+import shutil
 import signal
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -68,6 +69,10 @@ def test_threads_that_hang_again_and_again_end_in_not_ready(tmp_path: Path):
         assert "--replicas" in reason
         assert probe.ask(PATH, {"id": 9})[0] == 503
         assert ask(server.url, "GET", "/v2/health/live")[0] == 200
+        for gate in range(1, 4):
+            (tmp_path / f"gate-{gate}").touch()
+        until(lambda: readiness(server.url)[0] == 200)
+        assert probe.ask(PATH, {"id": 10, "x": 5})[2]["y"] == 11.0, "once they end, a slot is made after all"
 
 
 def replicas_of(server: ServerProcess) -> list[psutil.Process]:
@@ -139,6 +144,20 @@ def test_a_replica_that_dies_while_it_waits_is_replaced_before_a_batch_meets_it(
         (replica,) = replicas_of(server)
         os.kill(replica.pid, signal.SIGKILL)
         until(lambda: metric(server.url, "parity_slots_lost_total", cause="died") == 1)
+        until(lambda: readiness(server.url)[0] == 200)
+        assert ask(server.url, "POST", PATH, {"id": 1, "x": 1})[2]["y"] == 3.0
+
+
+def test_a_replica_is_not_replaced_by_one_of_other_files(tmp_path: Path):
+    folder = shutil.copytree(PROBE, tmp_path / "probe")
+    with ServerProcess([str(folder), "--replicas", "1"]) as server:
+        source = (folder / "handler.py").read_text()
+        (folder / "handler.py").write_text(source + "\n# another version\n")
+        (replica,) = replicas_of(server)
+        os.kill(replica.pid, signal.SIGKILL)
+        until(lambda: "changed since it was loaded" in readiness(server.url)[1])
+        assert ask(server.url, "POST", PATH, {"id": 1, "x": 1})[0] == 503
+        (folder / "handler.py").write_text(source)
         until(lambda: readiness(server.url)[0] == 200)
         assert ask(server.url, "POST", PATH, {"id": 1, "x": 1})[2]["y"] == 3.0
 
