@@ -34,6 +34,7 @@ class BatchRunner:
     name = "batch"
     command_name = "batch"
     wire_forms = ("parquet",)
+    prints_results = True
 
     @property
     def command(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from parity.cli import options
 from parity.durable import write_text
 from parity.errors import ConfigError
 from parity.output_form import OutputForm
@@ -109,7 +110,7 @@ def batch(
         if handler != "status" or output == Path():
             raise ConfigError("give HANDLER, at least one INPUT and OUTPUT, or `status` and OUTPUT")
         found = status(output)
-        typer.echo(json.dumps(found.to_dict()) if as_json else found.describe())
+        options.emit(json.dumps(found.to_dict()) if as_json else found.describe())
         return
     loaded = load_handler(handler, app_dir=app_dir)
     settings = Settings(
@@ -130,12 +131,12 @@ def batch(
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
     if dry_run:
         planned = preview(inputs, loaded, columns=names, settings=settings)
-        typer.echo(json.dumps(planned.to_dict()) if as_json else planned.describe())
+        options.emit(json.dumps(planned.to_dict()) if as_json else planned.describe())
         return
     summary = score(inputs, output, loaded, columns=names, settings=settings, progress=not no_progress)
     if html is not None:
         write_text(html, page(summary))
-    typer.echo(json.dumps(summary.to_dict()) if as_json else summary.describe())
+    options.emit(json.dumps(summary.to_dict()) if as_json else summary.describe())
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

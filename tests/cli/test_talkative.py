@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from parity.cli import options
@@ -75,6 +77,8 @@ def test_what_a_handler_prints_is_not_among_the_results(tmp_path: Path) -> None:
     assert json.loads(results("golden", "record", ref, "rows.json", *case, "--reason", "first", "--json"))
     assert json.loads(results("golden", "check", ref, "--json"))["verdict"] == "agrees"
     assert json.loads(results("check", ref, "--law", "repeatable", "--json"))["verdict"] == "agrees"
+    pq.write_table(pa.table({"x": [1.5, 2.5]}), tmp_path / "rows.parquet")
+    assert json.loads(results("batch", ref, "rows.parquet", "out", "--json"))["rows"] == 2
 
 
 @pytest.mark.slow

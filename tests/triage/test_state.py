@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import threading
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
+import torch
 
 from parity import Batch, Context, Engine, Float64, Handler, Schema
 from parity.triage import Divergence, Side
+from parity.triage.memory import Outliving
 from parity.triage.trials import Trials
 from tests.triage.divergences import against, asked_again, claims, denies, in_batch, side_of, table_of
 
@@ -266,3 +269,50 @@ def test_a_generator_that_is_read_once() -> None:
 def test_a_generator_given_as_an_answer() -> None:
     with against(Scored, Generated, ROWS) as (divergence, engine):
         claims("generator-consumed", divergence, engine)
+
+
+_MISSING = object()
+_LOCK = threading.Lock()
+
+
+class Step:
+    """An object without equality of its own."""
+
+
+class Odd(Scored):
+    """Holds what must not be copied: sentinels, locks, objects and a model."""
+
+    steps: ClassVar[list[Step]] = [Step()]
+    held: ClassVar[dict[str, Any]] = {"model": torch.nn.Linear(2, 2)}
+    seen: ClassVar[list[int]] = [1]
+
+    def pick(self, value: object = _MISSING, kept: list[int] = [], lock: Any = _LOCK) -> bool:  # noqa: B006
+        kept.append(1)
+        return value is _MISSING
+
+
+def test_what_outlives_a_handler_is_put_back_and_objects_are_left_alone() -> None:
+    before = Odd.steps[0], Odd.held["model"], Odd.pick.__defaults__
+    outliving = Outliving(Odd)
+    assert outliving.changed() == []
+    Odd.seen.append(2)
+    odd = Odd()
+    assert odd.pick()
+    assert sorted(outliving.changed()) == ["Odd.seen", "a default argument of Odd.pick"]
+    outliving.restore()
+    assert outliving.changed() == []
+    assert Odd.seen == [1]
+    assert Odd.pick.__defaults__ == (_MISSING, [], _LOCK)
+    assert (Odd.steps[0], Odd.held["model"], Odd.pick.__defaults__) == before
+    assert odd.pick(), "a sentinel is still itself"
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    base = type("Scorer", (Scored,), {"seen": [1], "__module__": __name__})
+    derived = type("Scorer", (base,), {"known": [2], "__module__": __name__})
+    outliving = Outliving(derived)
+    cast("Any", base).seen.append(5)
+    cast("Any", derived).known.append(6)
+    assert len(outliving.changed()) == 2
+    outliving.restore()
+    assert (cast("Any", base).seen, cast("Any", derived).known) == ([1], [2])

@@ -142,10 +142,15 @@ def _keep_results_alone(command: Any) -> None:
 def _command_of(command_name: str, runner_name: str) -> Any:
     alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
     try:
-        alone.command(command_name)(find_runner(runner_name).command)
+        runner = find_runner(runner_name)
+        alone.command(command_name)(runner.command)
     except ConfigError as exc:
         _add_broken_command(alone, command_name, exc)
-    return get_command(alone)
+        return get_command(alone)
+    command = get_command(alone)
+    if getattr(runner, "prints_results", False):
+        _keep_results_alone(command)
+    return command
 
 
 def _add_broken_command(group: typer.Typer, name: str, error: ConfigError) -> None:

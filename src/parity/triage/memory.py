@@ -7,7 +7,7 @@ import copy
 import inspect
 import sys
 import types
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from typing import Any, Final, cast
 
 import numpy as np
@@ -38,58 +38,52 @@ class Outliving:
     """
 
     def __init__(self, cls: type[Handler]) -> None:
-        self._cls = cls
         self._owners = _owners(cls)
         self._before = {
-            (owner, name): kept
-            for owner, names in self._owners.items()
-            for name, value in list(names.items())
+            (label, name): kept
+            for label, owner in self._owners.items()
+            for name, value in list(vars(owner).items())
             if not name.startswith("__") and (kept := _copied(value)) is not _UNKNOWN
         }
         self._defaults = [
-            (function, copy.deepcopy(function.__defaults__))
+            (function, value, kept)
             for function in _functions(cls)
-            if any(isinstance(item, _CONTAINERS) for item in function.__defaults__ or ())
+            for value in function.__defaults__ or ()
+            if isinstance(value, _CONTAINERS) and (kept := _copied(value)) is not _UNKNOWN
         ]
 
     def changed(self) -> list[str]:
         """What is not as it was, by name, such as "Scorer.seen"."""
         found = [
-            f"{owner}.{name}"
-            for (owner, name), value in self._before.items()
-            if not _same(self._owners[owner].get(name, _UNKNOWN), value)
+            f"{label}.{name}"
+            for (label, name), value in self._before.items()
+            if not _same(vars(self._owners[label]).get(name, _UNKNOWN), value)
         ]
         return found + [
             f"a default argument of {function.__qualname__}"
-            for function, defaults in self._defaults
-            if not _same(function.__defaults__, defaults)
+            for function, value, kept in self._defaults
+            if not _same(value, kept)
         ]
 
     def restore(self) -> None:
         """Bring back what was remembered, and empty caches."""
-        for (owner, name), value in self._before.items():
-            if not _same(self._owners[owner].get(name, _UNKNOWN), value):
-                self._put(owner, name, value)
-        for function, defaults in self._defaults:
-            if not _same(function.__defaults__, defaults):
-                function.__defaults__ = copy.deepcopy(defaults)
-        for names in self._owners.values():
-            for value in list(names.values()):
+        for (label, name), value in self._before.items():
+            owner = self._owners[label]
+            now = vars(owner).get(name, _UNKNOWN)
+            if _same(now, value):
+                continue
+            fresh = _copied(value)
+            if isinstance(now, _CONTAINERS) and type(now) is type(fresh):
+                _refill(now, fresh)  # in place, since others may hold it
+            else:
+                setattr(owner, name, fresh)
+        for _, value, kept in self._defaults:
+            if not _same(value, kept):
+                _refill(value, _copied(kept))
+        for owner in self._owners.values():
+            for value in list(vars(owner).values()):
                 if callable(value) and hasattr(value, "cache_clear"):
                     cast("Any", value).cache_clear()
-
-    def _put(self, owner: str, name: str, value: Any) -> None:
-        """Containers are filled again in place, since others may hold them; other values are set anew."""
-        names = self._owners[owner]
-        now, fresh = names.get(name), _copied(value)
-        if isinstance(now, _CONTAINERS) and type(now) is type(fresh):
-            _refill(now, fresh)
-        elif isinstance(names, dict):
-            names[name] = fresh
-        else:
-            for cls in self._cls.__mro__:
-                if vars(cls) is names or cls.__qualname__ == owner:
-                    setattr(cls, name, fresh)
 
 
 class Memory:
@@ -157,10 +151,10 @@ def emptied_containers(cls: type[Handler]) -> Iterator[tuple[str, contextlib.Abs
         for value in function.__defaults__ or ():
             if isinstance(value, _CONTAINERS) and value:
                 yield f"the default argument of {function.__qualname__}", _empty(value)
-    for owner, names in _owners(cls).items():
-        for name, value in list(names.items()):
+    for label, owner in _owners(cls).items():
+        for name, value in list(vars(owner).items()):
             if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
-                yield f"{owner}.{name}", _empty(value)
+                yield f"{label}.{name}", _empty(value)
             elif callable(value) and hasattr(value, "cache_clear"):
                 cast("Any", value).cache_clear()
 
@@ -236,20 +230,21 @@ def _own_classes(cls: type[Handler]) -> list[type]:
     ]
 
 
-def _owners(cls: type[Handler]) -> dict[str, Mapping[str, Any]]:
-    """The names of the user's classes and of the modules that these are in."""
-    found: dict[str, Mapping[str, Any]] = {}
+def _owners(cls: type[Handler]) -> dict[str, type | types.ModuleType]:
+    """The user's classes and the modules that these are in, by what they are called in reports."""
+    found: dict[str, type | types.ModuleType] = {}
     for each in _own_classes(cls):
-        found[each.__qualname__] = vars(each)
+        name = each.__qualname__
+        found[f"{each.__module__}.{name}" if name in found else name] = each
         module = sys.modules.get(each.__module__)
         if module is not None:
-            found[each.__module__] = vars(module)
+            found[each.__module__] = module
     return found
 
 
 def _functions(cls: type[Handler]) -> Iterator[types.FunctionType]:
-    for names in _owners(cls).values():
-        for value in list(names.values()):
+    for owner in _owners(cls).values():
+        for value in list(vars(owner).values()):
             function = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
             if isinstance(function, types.FunctionType):
                 yield function
@@ -270,16 +265,33 @@ def _small_state(modules: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
     return []
 
 
-def _is_large(value: Any) -> bool:
-    """Whether a value is too large to be copied, as a table of embeddings kept in a module is."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes > _LARGEST
-    if isinstance(value, list | tuple | set | dict):
-        items = cast("list[Any]", list(value.values()) if isinstance(value, dict) else list(value))
-        if len(items) > _MOST_ITEMS:
-            return True
-        return sum(item.nbytes for item in items if isinstance(item, np.ndarray)) > _LARGEST
-    return False
+def _is_data(value: Any) -> bool:
+    """Whether a value is numbers, text and arrays, in containers or not, and small enough to be copied.
+
+    Other objects may have an identity that counts, or hold a model.
+    """
+    bytes_left, items_left = _LARGEST, _MOST_ITEMS
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        items_left -= 1
+        if isinstance(item, dict):
+            pairs = cast("dict[Any, Any]", item)
+            items_left -= len(pairs)
+            waiting += [*pairs, *pairs.values()] if items_left > 0 else []
+        elif isinstance(item, list | tuple | set) or type(item).__module__ == "collections":
+            items = cast("list[Any]", item)
+            items_left -= len(items)
+            waiting += items if items_left > 0 else []
+        elif isinstance(item, np.ndarray) and item.dtype.hasobject:
+            return False
+        elif isinstance(item, np.ndarray | np.generic) or type(item).__module__ == "torch":
+            bytes_left -= int(getattr(cast("Any", item), "nbytes", 0))
+        elif not isinstance(item, _PLAIN):
+            return False
+        if items_left <= 0 or bytes_left < 0:
+            return False
+    return True
 
 
 def _is_plain(value: object) -> bool:
@@ -287,7 +299,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _copied(value: Any) -> Any:
-    if not _is_plain(value) or _is_large(value):
+    if not _is_plain(value) or not _is_data(value):
         return _UNKNOWN
     try:
         return copy.deepcopy(value)
