@@ -40,8 +40,8 @@ class Runner(Protocol):
         command: the typer function of that subcommand.
         wire_forms: the forms that `replay` can send rows in, the default one first.
 
-    Two attributes may be there: `starts_slowly = True` for a runner that starts something as slow as a cluster,
-    and `prints_results = True` for one whose command prints by `parity.cli.options.emit`: what handlers print
+    Two attributes may be there: `starts_slowly = True` where something as slow as a cluster is started,
+    and `prints_results = True` where the command prints by `parity.cli.options.emit`: what handlers print
     then goes to standard error.
     """
 
