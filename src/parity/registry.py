@@ -14,8 +14,9 @@ import inspect
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -253,7 +254,7 @@ def _import_file(path: Path) -> ModuleType:
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     sys.path.insert(0, str(folder))
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if spec is None or spec.loader is None:
         raise ReferenceNotFoundError(f"{path} cannot be imported as Python")
     module = importlib.util.module_from_spec(spec)
@@ -264,6 +265,15 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+class _Uncached(SourceFileLoader):
+    """Compiles a handler's file each time: Python tells compiled files of one second apart by size only."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file as it is now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 _handler_folders: set[str] = set()

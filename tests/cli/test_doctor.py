@@ -23,7 +23,7 @@ def test_the_doctor_tells_versions_devices_runners_and_extras(parity: Parity) ->
 def test_the_doctor_speaks_json(parity: Parity) -> None:
     found = json.loads(parity("doctor", "--json").out)
     assert found["packages"]["numpy"] == importlib.metadata.version("numpy")
-    assert set(found["runners"]) == {"batch", "notebook", "online"}
+    assert set(found["runners"]) == {"batch", "notebook", "online", "ray", "spark"}
     assert {extra["name"] for extra in found["extras"]} >= {"torch", "online", "notebook", "dev"}
     assert "cpu" in found["devices"]
     assert int(found["torch"]["threads"]) >= 1
