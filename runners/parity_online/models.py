@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from parity.errors import ConfigError, did_you_mean
+from parity.errors import ConfigError, did_you_mean, shown
 from parity_online.problems import ProblemError
 from parity_online.served import ServedModel
 
@@ -124,7 +124,9 @@ class Versions:
         found = self._by_version.get(version)
         if found is None:
             hint = did_you_mean(version, self._by_version)
-            raise ProblemError(404, "not_found", f"model {self.name!r} has no version {version!r}; {hint}")
+            raise ProblemError(
+                404, "not_found", f"model {self.name!r} has no version {shown(version, 200)}; {hint}"
+            )
         return found
 
 
@@ -201,7 +203,7 @@ class Models:
         found = self._by_name.get(name)
         if found is None:
             hint = did_you_mean(name, self._by_name)
-            raise ProblemError(404, "not_found", f"no model {name!r} is served here; {hint}")
+            raise ProblemError(404, "not_found", f"no model {shown(name, 200)} is served here; {hint}")
         return found
 
     def find(self, name: str, version: str | None = None) -> ServedModel:

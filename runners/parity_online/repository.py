@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parity.errors import ConfigError, ParityError, did_you_mean
+from parity.errors import ConfigError, ParityError, did_you_mean, shown
 from parity.handler import LoadedHandler, files_of
 from parity.manifest import FILE_NAME
 from parity.profile import Profile
@@ -140,7 +140,9 @@ class Repository:
                 if not there and name not in self._models.names:
                     known = {key[0] for key in (*self._handlers, *self._seen)}
                     raise ProblemError(
-                        404, "not_found", f"nothing to load under {name!r}; {did_you_mean(name, known)}"
+                        404,
+                        "not_found",
+                        f"nothing to load under {shown(name, 200)}; {did_you_mean(name, known)}",
                     )
             gone = [
                 key

@@ -25,9 +25,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar, Literal
 
 RowErrorKind = Literal["invalid", "rejected", "failed"]
+
+_NAME_CHARS = 200
+_MOST_NAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +183,24 @@ class NondeterministicError(ParityError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names near candidates, or all of them when few; empty when there are none."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    """A hint that names near candidates, or all of them when few; empty when there are none.
+
+    Either may be a caller's text, so it costs little whatever they are: of a long name the beginning is
+    looked up, and among more than 1000 names nothing is.
+    """
+    names = sorted(islice(known, _MOST_NAMES + 1))
+    if len(names) > _MOST_NAMES:
+        return ""
+    near = difflib.get_close_matches(name[:_NAME_CHARS], names, n=3, cutoff=0.5)
     if near:
-        return f"did you mean {' or '.join(repr(n) for n in near)}?"
+        return f"did you mean {' or '.join(_name(n) for n in near)}?"
     if 0 < len(names) <= 20:
-        return f"known: {', '.join(repr(n) for n in names)}"
+        return f"known: {', '.join(_name(n) for n in names)}"
     return ""
+
+
+def _name(name: str) -> str:
+    return shown(name[: 2 * _NAME_CHARS], _NAME_CHARS)
 
 
 def shown(value: object, limit: int = 60) -> str:

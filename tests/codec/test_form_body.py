@@ -51,6 +51,7 @@ def test_a_lone_part_of_any_name_is_the_file() -> None:
         (b"--b-1--", TYPE, "has no part"),
         (form(("image", BMP), ("image", BMP)), TYPE, "'image' twice"),
         (form(("image", BMP), ("imag", BMP)), TYPE, "did you mean 'image'"),
+        (form(("image", BMP), ("imag" * 3000, BMP)), TYPE, "has a part 'imagimag"),
         (form(("image", BMP), ("caption", b"\xff")), TYPE, "not UTF-8"),
         (form(*[("n", b"1")] * 1001), TYPE, "more than 1000 parts"),
     ],

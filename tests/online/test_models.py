@@ -80,6 +80,9 @@ def test_an_unknown_version_is_404_with_near_names():
     with pytest.raises(ProblemError, match=r"did you mean .*'12'") as caught:
         versions(Served("12"), Served("1")).pick("13", None)
     assert caught.value.status == 404
+    with pytest.raises(ProblemError) as caught:
+        versions(Served("12"), Served("1")).pick("1" * 10_000_000, None)
+    assert len(str(caught.value)) < 400
 
 
 def test_shares_are_even():
