@@ -16,6 +16,10 @@ _OFF_LOOP_BYTES = 64 * 1024
 _LEAST_BYTES = 1024
 """Smaller answers are sent as they are: nothing would be won."""
 _LEVEL = 1
+_MOST_MEMBERS = 100
+"""A gzip body may be several, one after the other; each costs the reader something, even one of nothing."""
+_PIECE_BYTES = 1024 * 1024
+"""So much is given to zlib at a time, since it copies what is left behind the end of a member."""
 
 
 async def read_encoded(request: Request, body: bytes, limit_bytes: int) -> bytes:
@@ -64,29 +68,39 @@ def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
     # "deflate" is zlib's format, but some clients send it without zlib's header.
     zlib_like = len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
     window = _GZIP if encoding == "gzip" else _ZLIB if zlib_like else _RAW
-    found = b""
-    left = body
+    view = memoryview(body)
+    parts: list[bytes] = []
+    at = size = members = 0
     try:
-        while left or not found:
-            stream = zlib.decompressobj(window)
-            found += stream.decompress(left, limit_bytes + 1 - len(found))
-            if len(found) > limit_bytes:
+        while at < len(view) or not members:
+            if members == _MOST_MEMBERS:
                 raise ProblemError(
-                    413,
-                    "too_large",
-                    f"the body has more than {limit_bytes} bytes once decompressed, the limit; send "
-                    "fewer rows at a time, or start the server with a larger --body-limit-mb",
+                    400, "malformed", f"the body has more than {_MOST_MEMBERS} members of {encoding} data"
                 )
-            if not stream.eof:
-                raise ProblemError(400, "malformed", f"the body's {encoding} data is cut short")
-            left = stream.unused_data
-            if left and window != _GZIP:
-                raise ProblemError(400, "malformed", f"{len(left)} bytes follow the body's {encoding} data")
-            if not found and not left:
-                return b""
+            stream = zlib.decompressobj(window)
+            members += 1
+            while not stream.eof:
+                if at == len(view):
+                    raise ProblemError(400, "malformed", f"the body's {encoding} data is cut short")
+                piece = view[at : at + _PIECE_BYTES]
+                part = stream.decompress(piece, limit_bytes + 1 - size)
+                parts.append(part)
+                size += len(part)
+                if size > limit_bytes:
+                    raise ProblemError(
+                        413,
+                        "too_large",
+                        f"the body has more than {limit_bytes} bytes once decompressed, the limit; send "
+                        "fewer rows at a time, or start the server with a larger --body-limit-mb",
+                    )
+                at += len(piece) - len(stream.unused_data)
+            if at < len(view) and window != _GZIP:
+                raise ProblemError(
+                    400, "malformed", f"{len(view) - at} bytes follow the body's {encoding} data"
+                )
     except zlib.error as exc:
         raise ProblemError(400, "malformed", f"the body is not {encoding} data: {exc}") from None
-    return found
+    return b"".join(parts)
 
 
 def accepted(header: bytes) -> str | None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import zlib
 
 import pytest
@@ -19,11 +20,19 @@ BODY = b'{"id": 1, "x": 2.0}'
         (gzip.compress(BODY), "gzip"),
         (gzip.compress(BODY[:5]) + gzip.compress(BODY[5:]), "gzip"),
         (zlib.compress(BODY), "deflate"),
+        (gzip.compress(b"") * 99 + gzip.compress(BODY), "gzip"),
         (zlib.compressobj(wbits=-15).compress(b"") + zlib.compress(BODY)[2:-4], "deflate"),
     ],
 )
 def test_what_was_compressed_comes_back(data: bytes, encoding: str):
     assert decompress(data, encoding, len(BODY)) == BODY
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_what_is_longer_than_a_piece_comes_back(encoding: str):
+    data = random.Random(1).randbytes(3_000_000)
+    packed = gzip.compress(data, 1) * 2 if encoding == "gzip" else zlib.compress(data, 1)
+    assert decompress(packed, encoding, 6_000_000) == data * (2 if encoding == "gzip" else 1)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +45,9 @@ def test_what_was_compressed_comes_back(data: bytes, encoding: str):
         (zlib.compress(BODY) + b"x", "deflate", 99, 400, "1 bytes follow"),
         (gzip.compress(BODY), "gzip", len(BODY) - 1, 413, "once decompressed"),
         (gzip.compress(bytes(10**8)), "gzip", 1000, 413, "more than 1000 bytes"),
-        (gzip.compress(b"") * 1000 + gzip.compress(BODY), "gzip", 5, 413, "once decompressed"),
+        (gzip.compress(b"") * 99 + gzip.compress(BODY), "gzip", 5, 413, "once decompressed"),
+        (gzip.compress(b"") * 100 + gzip.compress(BODY), "gzip", 99, 400, "more than 100 members"),
+        (gzip.compress(b"") * 3_000_000, "gzip", 99, 400, "more than 100 members"),
         (BODY, "br", 99, 415, "'br'"),
         (BODY, "gzip, gzip", 99, 415, "gzip, deflate and identity"),
     ],
