@@ -54,12 +54,18 @@ def test_a_lone_part_of_any_name_is_the_file() -> None:
         (form(("image", BMP), ("imag" * 3000, BMP)), TYPE, "has a part 'imagimag"),
         (form(("image", BMP), ("caption", b"\xff")), TYPE, "not UTF-8"),
         (form(*[("n", b"1")] * 1001), TYPE, "more than 1000 parts"),
+        (form(("image", BMP), ("x" * 20_000, BMP)), TYPE, "part 1 of the form has 20"),
+        (form(("image", BMP), ('x"; ' + "a" * 15_000 + '="' + "\\x" * 50, BMP)), TYPE, "a part 'x'"),
     ],
 )
 def test_what_is_no_form_is_malformed(body: bytes, kind: str, said: str) -> None:
     with pytest.raises(MalformedError) as caught:
         form_row(SCHEMA, body, kind)
     assert said in str(caught.value)
+
+
+def test_a_name_may_be_quoted_with_escapes() -> None:
+    assert split_form(form((r"a\"b\\c", b"1")), TYPE) == [('a"b\\c', b"1")]
 
 
 def test_bytes_of_parts_are_untouched() -> None:

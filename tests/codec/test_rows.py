@@ -164,6 +164,11 @@ def test_keys_that_are_there_once_are_read(value: object) -> None:
     assert loads(json.dumps(value, ensure_ascii=False, indent=1).encode()) == value
 
 
+def test_a_long_text_of_escapes_is_read() -> None:
+    value = {"a": "\n:" * 1_000_000, "b": '":"' * 100_000}
+    assert loads(json.dumps(value)) == value
+
+
 def test_an_integer_beyond_64_bits_is_refused_for_an_integer_field() -> None:
     row = loads(b'{"a": 18446744073709551616}')
     assert (

@@ -15,8 +15,9 @@ from parity.codec.rows import loads
 from parity.errors import MalformedError, did_you_mean, shown
 from parity.schema import Bytes, Field, Image, Schema, String
 
-_PARAMETER = re.compile(r';\s*([A-Za-z0-9_*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"\s]+))')
+_PARAMETER = re.compile(r';\s*([A-Za-z0-9_*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^;"\s]+))')
 _MOST_PARTS = 1000
+_MOST_HEAD_BYTES = 16 * 1024
 
 
 def file_field(schema: Schema) -> str | None:
@@ -82,6 +83,10 @@ def split_form(body: bytes, content_type: str) -> list[tuple[str, bytes]]:
         head, separator, data = piece.lstrip(b" \t").partition(b"\r\n\r\n")
         if not separator or not head.startswith(b"\r\n"):
             raise MalformedError(f"part {len(found)} of the form has no headers that end with an empty line")
+        if len(head) > _MOST_HEAD_BYTES:
+            raise MalformedError(
+                f"part {len(found)} of the form has {len(head)} bytes of headers; at most {_MOST_HEAD_BYTES}"
+            )
         found.append((_name_of(head, len(found)), data))
     if not found:
         raise MalformedError("the form has no part")

@@ -16,7 +16,7 @@ import orjson
 from parity.errors import MalformedError, shown
 
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*(:?)', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.DOTALL)
 
 
 def loads(data: bytes | bytearray | memoryview | str) -> Any:
