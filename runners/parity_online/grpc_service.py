@@ -104,6 +104,8 @@ class Service:
             ("grpc.max_receive_message_length", self._limit),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            # gRPC holds a compressed message to the limit before it decompresses it, and to none after.
+            ("grpc.compression_enabled_algorithms_bitset", 1),
         ]
         self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers((self._handlers(),))

@@ -73,8 +73,19 @@ def test_tensors_in_tensors_out(client: Any):
 
 
 def test_more_rows_than_a_batch_are_put_together_again(client: Any):
-    result = client.infer("probe", [ids(*range(13))], compression_algorithm="gzip")
+    result = client.infer("probe", [ids(*range(13))])
     assert result.as_numpy("id").tolist() == list(range(13))
+
+
+def test_a_compressed_message_is_refused_before_it_is_unpacked(server: ServerProcess, client: Any):
+    bomb = bytes(50_000_000)
+    for algorithm in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        for metadata in ((), (("authorization", "Bearer nobody"),)):
+            error = refusal(server, bomb, compression=algorithm, metadata=metadata)
+            assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+    with pytest.raises(triton.InferenceServerException, match="UNIMPLEMENTED"):
+        client.infer("probe", [ids(1)], compression_algorithm="gzip")
+    assert client.infer("probe", [ids(1)]).as_numpy("id").tolist() == [1]
 
 
 def test_typed_contents_are_read(server: ServerProcess):
