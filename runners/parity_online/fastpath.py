@@ -132,6 +132,16 @@ class FastPath:
                 return
         await self._app(scope, receive, send)
 
+    def identify(self, request: Request) -> None:
+        """Let in who has a key, where keys are asked for, and know the client by its name.
+
+        Raises:
+            ProblemError: (401, 403) see `Keys.require`.
+        """
+        if self._keys is not None and not request.is_known:
+            request.client = self._keys.require(request.credentials, "infer")
+            request.is_known = True
+
     async def respond(self, route: Route, request: Request, body: bytes, started: float) -> Answer | None:
         """The answer to a request whose headers and body have been read; None when the client has left.
 
@@ -143,7 +153,7 @@ class FastPath:
         """
         model = route.nominal
         try:
-            self._identify(request)
+            self.identify(request)
             # Asked anew: a version may have been replaced while the body arrived.
             versions = self._models.versions(route.versions.name)
             if versions is not route.versions:
@@ -186,7 +196,7 @@ class FastPath:
             if scope.get("client"):
                 request.client = scope["client"][0]
             read_headers(request, scope["headers"])
-            self._identify(request)
+            self.identify(request)
             timeout_s = self._timeout_s(route.nominal, request)
             body = await read_body(request, receive, self.body_limit_bytes, timeout_s)
         except ProblemError as exc:
@@ -197,16 +207,6 @@ class FastPath:
             answer = await self.respond(route, request, body, started)
         if answer is not None:
             await send_answer(answer, receive, send)
-
-    def _identify(self, request: Request) -> None:
-        """Let in who has a key, where keys are asked for, and know the client by its name.
-
-        Raises:
-            ProblemError: (401, 403) see `Keys.require`.
-        """
-        if self._keys is not None and not request.is_known:
-            request.client = self._keys.require(request.credentials, "infer")
-            request.is_known = True
 
     def _enter(self, model: ServedModel, request: Request) -> None:
         """Count a request in.

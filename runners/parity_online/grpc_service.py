@@ -22,6 +22,7 @@ from parity.codec.oip_messages import SERVICE, message_type, methods
 from parity.errors import ParityError, RunnerError
 from parity_online import logs
 from parity_online.app import EXTENSIONS, SERVER_NAME, model_config
+from parity_online.columns import read_body
 from parity_online.fastpath import FastPath, Route
 from parity_online.grpc_protocol import PROTOCOL, ROWS_KEY, render
 from parity_online.keys import Keys
@@ -172,7 +173,7 @@ class Service:
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
     async def _infer(self, body: bytes, context: Any) -> bytes:
-        answer = await self._respond(body, context)
+        answer = await self._respond(_request(body, context), body, context)
         if answer.status != 200:
             await _abort(context, answer)
         await context.send_initial_metadata(_metadata_of(answer))
@@ -200,24 +201,30 @@ class Service:
                     task.cancel()
 
     async def _stream_one(self, body: bytes, context: Any) -> bytes:
-        answer = await self._respond(body, context)
+        request = _request(body, context)
+        answer = await self._respond(request, body, context)
         response = message_type("ModelStreamInferResponse")()
         if answer.status == 200:
             response.infer_response.ParseFromString(answer.body)
         else:
             response.error_message = answer.body.decode()
-            try:
-                response.infer_response.id = read_message("ModelInferRequest", body).id
-            except ParityError:
-                response.infer_response.id = ""
+            response.infer_response.id = self._id_of(request, body)
         return response.SerializeToString()
 
-    async def _respond(self, body: bytes, context: Any) -> Answer:
+    def _id_of(self, request: Request, body: bytes) -> str:
+        """The id of a message; of one that was refused before it was read, only where its sender is known."""
+        try:
+            if request.message is None and (self._keys is None or request.is_known):
+                request.message = read_message("ModelInferRequest", body)
+        except ParityError:
+            return ""
+        return "" if request.message is None else request.message.id
+
+    async def _respond(self, request: Request, body: bytes, context: Any) -> Answer:
         started = time.perf_counter()
-        request = Request(None, length=len(body), is_read=True)
-        request.client = context.peer().rpartition(":")[0]
         try:
             read_headers(request, _headers_of(context))
+            self._fast.identify(request)
             left = context.time_remaining()
             if left is not None and left > 0:
                 request.timeout_s = left if request.timeout_s is None else min(left, request.timeout_s)
@@ -225,7 +232,7 @@ class Service:
                 raise ProblemError(
                     413, "too_large", f"the message has {len(body)} bytes; at most {self._limit}"
                 )
-            request.message = read_message("ModelInferRequest", body)
+            request.message = await read_body(len(body), lambda: read_message("ModelInferRequest", body))
             versions = self._models.versions(request.message.model_name)
             version = request.message.model_version or None
             if version is not None:
@@ -306,6 +313,12 @@ def _answering(
             raise
 
     return answering
+
+
+def _request(body: bytes, context: Any) -> Request:
+    request = Request(None, length=len(body), is_read=True)
+    request.client = context.peer().rpartition(":")[0]
+    return request
 
 
 def _headers_of(context: Any) -> list[tuple[bytes, bytes]]:

@@ -116,6 +116,27 @@ def refusal(server: ServerProcess, body: bytes, method: str = "ModelInfer", **op
     return caught.value
 
 
+def stream(server: ServerProcess, bodies: list[bytes], **options: Any) -> list[Any]:
+    """The answers of a stream."""
+    from parity.codec.oip_messages import message_type
+
+    read = message_type("ModelStreamInferResponse").FromString
+    with grpc.insecure_channel(server.grpc) as channel:
+        call = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        return [read(answer) for answer in call(iter(bodies), **options)]
+
+
+def message(**inputs: tuple[str, list[int], bytes]) -> bytes:
+    """A request to the probe: the datatype, shape and bytes of each input."""
+    from parity.codec.oip_messages import message_type
+
+    request = message_type("ModelInferRequest")(model_name="probe", id="m1")
+    for name, (kind, shape, data) in inputs.items():
+        request.inputs.add(name=name, datatype=kind, shape=shape)
+        request.raw_input_contents.append(data)
+    return request.SerializeToString()
+
+
 @pytest.mark.parametrize(
     ("inputs", "code", "said"),
     [
@@ -156,6 +177,20 @@ def test_what_is_no_message_is_the_callers_fault(server: ServerProcess):
     for method in ("ModelInfer", "ModelReady", "ModelConfig", "RepositoryIndex"):
         assert refusal(server, b"\xff\xff", method).code() is grpc.StatusCode.INVALID_ARGUMENT
     assert refusal(server, b"", "TraceSetting").code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_stream_names_the_request_that_its_headers_refuse(server: ServerProcess):
+    body = message(id=("INT64", [1], b"\0" * 8))
+    answers = stream(server, [body, b"\xff"], metadata=(("x-request-timeout", "soon"),))
+    assert [answer.infer_response.id for answer in answers] == ["m1", ""]
+    assert all("X-Request-Timeout" in answer.error_message for answer in answers)
+
+
+def test_a_message_that_is_read_on_another_thread_has_its_error(server: ServerProcess):
+    act = b"\0\0\3\0" + b"x" * (3 << 16)
+    error = refusal(server, message(id=("INT64", [1], b"\0" * 8), act=("BYTES", [1], act)))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "'act'" in error.details()
 
 
 def test_unknown_models_and_versions_are_not_found(client: Any):
@@ -235,6 +270,14 @@ def test_keys_are_asked_for_as_by_http(tmp_path: Path):
                 ask_()
             with pytest.raises(triton.InferenceServerException, match="UNAUTHENTICATED"):
                 ask_(headers={"authorization": "Bearer nobody"})
+        for body in (b"\xff\xff", b"\x0a\x04prob"):  # no message, and no model
+            assert refusal(server, body).code() is grpc.StatusCode.UNAUTHENTICATED
+            answer = stream(server, [body, body])[1]
+            assert "API key" in answer.error_message
+            assert refusal(server, body, metadata=(("x-api-key", key),)).code() in (
+                grpc.StatusCode.INVALID_ARGUMENT,
+                grpc.StatusCode.NOT_FOUND,
+            )
         headers = {"authorization": f"Bearer {key}"}
         assert client.get_server_metadata(headers=headers).name == "parity"
         with pytest.raises(triton.InferenceServerException, match="'account'"):
