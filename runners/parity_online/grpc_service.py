@@ -10,6 +10,7 @@ import asyncio
 import importlib.metadata
 import inspect
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
@@ -60,6 +61,8 @@ _HEADERS = (
     "x-request-priority",
     "x-model-version",
 )
+_UNTELLABLE = re.compile(r"[^ -~]")
+"""What metadata that is text cannot hold."""
 _STREAM_AHEAD = 64
 """How many requests of a stream are worked on before the first of them is answered."""
 
@@ -337,14 +340,17 @@ async def _abort(context: Any, answer: Answer) -> None:
 
 def _metadata_of(answer: Answer) -> tuple[tuple[str, str | bytes], ...]:
     return tuple(
-        (name.decode(), value if name == ROWS_KEY else value.decode("latin-1"))
+        (name.decode(), value if name == ROWS_KEY else _UNTELLABLE.sub("?", value.decode("latin-1")))
         for name, value in answer.headers
         if name != b"connection"
     )
 
 
 def _config(told: dict[str, Any]) -> dict[str, Any]:
-    """Triton's configuration as protobuf has it: versions are numbers, and so some cannot be told."""
+    """Triton's configuration as protobuf has it: versions are int64s, and so some cannot be told."""
     versions = told["version_policy"]["specific"]["versions"]
-    numbers = [int(version) for version in versions if version.isascii() and version.isdigit()]
+    digits = [
+        version for version in versions if version.isascii() and version.isdigit() and len(version) < 20
+    ]
+    numbers = [number for number in map(int, digits) if number < 2**63]
     return {**told, "version_policy": {"specific": {"versions": numbers}}}

@@ -11,6 +11,7 @@ import pytest
 from parity_online.keys import new_key
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR, PROBE, ask, metric
+from tests.online.test_repository import write_version
 
 pytestmark = pytest.mark.slow
 
@@ -250,6 +251,21 @@ def test_null_comes_only_where_it_is_asked_for(server: ServerProcess):
     del request.parameters["null_rows"]
     error = refusal(server, request.SerializeToString())
     assert error.code() is grpc.StatusCode.INTERNAL
+
+
+def test_versions_that_protobuf_and_metadata_cannot_tell_are_served(tmp_path: Path):
+    for version in ("2", "9" * 25, str(2**63), "\u00e9"):
+        write_version(tmp_path, "m", version)
+    with (
+        ServerProcess(["--models", str(tmp_path), "--grpc-port", "0"]) as server,
+        triton.InferenceServerClient(server.grpc) as client,
+    ):
+        for version, told in (("2", [2]), ("9" * 25, []), (str(2**63), [])):
+            config = client.get_model_config("m", version).config
+            assert list(config.version_policy.specific.versions) == told
+        x = [tensor("x", "FP32", np.zeros(1, np.float32))]
+        assert client.infer("m", x, "9" * 25).as_numpy("by").tolist() == [b"9" * 25]
+        assert client.infer("m", x, "\u00e9").as_numpy("by").tolist() == ["\u00e9".encode()]
 
 
 def test_keys_are_asked_for_as_by_http(tmp_path: Path):
