@@ -25,7 +25,7 @@ from parity_online import logs
 from parity_online.app import EXTENSIONS, SERVER_NAME, model_config
 from parity_online.columns import read_body
 from parity_online.fastpath import FastPath, Route
-from parity_online.grpc_protocol import PROTOCOL, ROWS_KEY, render
+from parity_online.grpc_protocol import PROTOCOL, ROWS_KEY, details, render
 from parity_online.keys import Keys
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, new_id
@@ -335,7 +335,7 @@ def _headers_of(context: Any) -> list[tuple[bytes, bytes]]:
 
 async def _abort(context: Any, answer: Answer) -> None:
     code = CODES.get(answer.status, grpc.StatusCode.INTERNAL)
-    await context.abort(code, answer.body.decode(), _metadata_of(answer))
+    await context.abort(code, details(answer.body.decode()), _metadata_of(answer))
 
 
 def _metadata_of(answer: Answer) -> tuple[tuple[str, str | bytes], ...]:

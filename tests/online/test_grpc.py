@@ -1,14 +1,19 @@
 """gRPC on a real server, asked by Triton's own client, unchanged, and by hand."""
 
+import json
 import queue
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
+from parity.errors import RowError
 from parity_online.keys import new_key
+from parity_online.problems import rows_problem
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR, PROBE, ask, metric
 from tests.online.test_repository import write_version
@@ -172,6 +177,35 @@ def test_each_error_has_its_code(server: ServerProcess, inputs: list[Any], code:
     assert said in error.details()
     assert "secret-42" not in error.details()
     assert dict(error.trailing_metadata())["x-request-id"] == "q1"
+
+
+def test_more_row_errors_than_metadata_holds_are_counted(server: ServerProcess):
+    acts = b"".join(struct.pack("<I", 60) + b"%060d" % number for number in range(16))
+    error = refusal(server, message(id=("INT64", [16], bytes(128)), act=("BYTES", [16], acts)))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    metadata = dict(error.trailing_metadata())
+    told = json.loads(metadata["parity-rows-bin"])
+    assert [row["row"] for row in told] == list(range(len(told)))
+    assert 0 < len(told) < 16
+    assert metadata["x-row-errors"] == "16"
+
+
+@pytest.mark.parametrize("text", ["x", "%", "\u00e9", "\n", "\N{GRINNING FACE}"])
+@pytest.mark.parametrize("rows", [1, 10_000])
+def test_a_long_error_is_cut_to_what_metadata_holds(text: str, rows: int):
+    from parity_online.grpc_protocol import details, render
+
+    long = text * 100_000
+    errors = [RowError(row, "rejected", long, "id") for row in range(rows)]
+    answer = render(rows_problem(errors, rows, show_failures=False), "r1")
+    headers = dict(answer.headers)
+    assert len(headers[b"parity-rows-bin"]) <= 3000
+    assert json.loads(headers[b"parity-rows-bin"])[0]["row"] == 0
+    assert headers[b"x-row-errors"] == b"%d" % rows
+    said = details(answer.body.decode())
+    assert len(quote(said, safe=" ")) < 2100
+    assert said[-2] == text
+    assert details("short \u00e9") == "short \u00e9"
 
 
 def test_what_is_no_message_is_the_callers_fault(server: ServerProcess):
