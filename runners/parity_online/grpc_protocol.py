@@ -39,8 +39,11 @@ async def answer(call: Call, body: bytes) -> Answer:
     model, message = call.model, call.request.message
     model.require_ready()
     inputs, outputs = model.loaded.inputs, model.loaded.outputs
+    most = model.settings.queue_rows
     try:
-        asked = await read_body(len(body), lambda: oip_grpc.decode_request(inputs, message, outputs=outputs))
+        asked = await read_body(
+            len(body), lambda: oip_grpc.decode_request(inputs, message, outputs=outputs, most_rows=most)
+        )
     except SchemaError as exc:
         raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc
     require_good(call, asked.decoded)

@@ -29,6 +29,7 @@ from typing import Any
 
 import orjson
 
+from parity.codec.decoded import TooManyRowsError
 from parity.errors import MalformedError, ParityError, RowError
 from parity_online.batcher import QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError
@@ -90,6 +91,8 @@ def as_problem(error: BaseException) -> ProblemError:
     """The problem that an exception stands for; one that nobody foresaw is a 500 that tells nothing."""
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, TooManyRowsError):
+        return ProblemError(413, "too_many_rows", str(error))
     if isinstance(error, MalformedError):
         return ProblemError(400, "malformed", str(error))
     if isinstance(error, QueueFullError):

@@ -45,7 +45,8 @@ async def answer(call: Call, body: bytes) -> Answer:
     media = call.request.media_type
     if media not in _ANY_TYPE and not media.endswith("json"):
         raise ProblemError(415, "content_type", f"Content-Type {media!r}: this route takes JSON")
-    asked = await read_body(len(body), lambda: v1.decode_request(model.decoder, body))
+    most = model.settings.queue_rows
+    asked = await read_body(len(body), lambda: v1.decode_request(model.decoder, body, most_rows=most))
     require_fitting(call, asked.decoded)
     require_good(call, asked.decoded)
     answers = (await score(call, asked.decoded)).whole(call)

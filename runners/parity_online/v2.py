@@ -37,9 +37,11 @@ async def answer(call: Call, body: bytes) -> Answer:
     _require_type(call.request)
     length = call.request.json_length
     inputs, outputs = model.loaded.inputs, model.loaded.outputs
+    most = model.settings.queue_rows
     try:
         asked = await read_body(
-            len(body), lambda: oip.decode_request(inputs, body, outputs=outputs, json_length=length)
+            len(body),
+            lambda: oip.decode_request(inputs, body, outputs=outputs, json_length=length, most_rows=most),
         )
     except SchemaError as exc:
         raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from parity.batch import Batch
-from parity.codec import oip
+from parity.codec import oip, oip_grpc
+from parity.codec.decoded import TooManyRowsError
 from parity.codec.rows import RowDecoder
 from parity.errors import MalformedError, RowsError, SchemaError
 from parity.schema import (
@@ -199,6 +200,20 @@ def test_rows_that_cost_nothing_to_send_are_limited() -> None:
     tensor = {"name": "v", "datatype": "FP32", "shape": [3, 0, 5], "data": []}
     arrays = decode(tensor, schema=schema).decoded.batch["v"].arrays()
     assert [array.shape for array in arrays if array is not None] == [(0, 5)] * 3
+
+
+def test_more_rows_than_are_taken_are_refused_before_one_is_read() -> None:
+    rows = 3
+    tensor = {"name": "n", "datatype": "INT64", "shape": [rows], "data": ["no number"] * rows}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    schema = Schema(n=Int64())
+    with pytest.raises(TooManyRowsError, match="has 3 rows: expected at most 2"):
+        oip.decode_request(schema, body, most_rows=2)
+    assert len(oip.decode_request(schema, body, most_rows=3).decoded.errors) == 3
+    message = oip_grpc.encode_request(batch_of(schema, *[{"n": 1}] * rows), "m")
+    with pytest.raises(TooManyRowsError, match="has 3 rows: expected at most 2"):
+        oip_grpc.decode_request(schema, message, most_rows=2)
+    assert oip_grpc.decode_request(schema, message, most_rows=3).decoded.num_rows == 3
 
 
 def test_no_rows_are_a_request_too() -> None:

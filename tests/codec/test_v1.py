@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from parity.codec import v1
+from parity.codec.decoded import TooManyRowsError
 from parity.codec.rows import RowDecoder
 from parity.errors import MalformedError
 from parity.schema import Bytes, Float32, Image, Int64, List, Schema, String, Struct, Tensor
@@ -66,6 +67,14 @@ def test_what_is_no_request_is_malformed(request_: Any, said: str) -> None:
     with pytest.raises(MalformedError) as caught:
         decode(TWO, request_)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("request_", [{"instances": [{}] * 3}, {"inputs": {"x": [None] * 3}}])
+def test_more_rows_than_are_taken_are_refused_before_one_is_read(request_: Any) -> None:
+    body = json.dumps(request_).encode()
+    with pytest.raises(TooManyRowsError, match="has 3 rows: expected at most 2"):
+        v1.decode_request(RowDecoder(TWO), body, most_rows=2)
+    assert len(v1.decode_request(RowDecoder(TWO), body, most_rows=3).decoded.errors) == 3
 
 
 def test_a_row_that_does_not_fit_errs_alone() -> None:

@@ -3,6 +3,7 @@
 import orjson
 import pytest
 
+from parity.codec.decoded import TooManyRowsError
 from parity.errors import InputMutatedError, MalformedError, RowError
 from parity_online.batcher import QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError
@@ -16,6 +17,7 @@ FAILED = RowError(2, "failed", "inference raised KeyError: secret", stage="infer
     ("error", "status", "kind"),
     [
         (MalformedError("not JSON"), 400, "malformed"),
+        (TooManyRowsError("too many"), 413, "too_many_rows"),
         (QueueFullError(5, 5, 2.5), 503, "queue_full"),
         (DrainingError("bye"), 503, "draining"),
         (DeadlineExceededError("late"), 504, "deadline"),

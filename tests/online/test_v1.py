@@ -61,6 +61,7 @@ def test_more_rows_than_a_batch_come_back_in_order(probe: Probe):
         (b'{"instances": [{"id": 1}, {"id": 1, "act": "raise"}]}', 500, "row 1"),
         (b'{"instances": [{"id": 1, "act": "nan"}]}', 500, "field 'y'"),
         (json.dumps({"instances": [{"id": n} for n in range(17)]}).encode(), 413, "17 rows"),
+        (b'{"instances": [%s1]}' % (b"1," * 400_000), 413, "400001 rows"),
     ],
 )
 def test_errors_have_the_protocols_form(probe: Probe, body: bytes, status: int, said: str):

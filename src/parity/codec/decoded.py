@@ -11,7 +11,7 @@ import numpy as np
 from parity.batch import Batch
 from parity.codec.build import build_column
 from parity.column import Column
-from parity.errors import ParityError, RowError
+from parity.errors import MalformedError, ParityError, RowError
 from parity.schema import Schema
 
 
@@ -31,6 +31,19 @@ class RowInvalidError(ParityError):
     def at(self, row: int) -> RowError:
         """The record of this error for the row at position `row`."""
         return RowError(row=row, kind="invalid", message=self.message, field=self.field)
+
+
+class TooManyRowsError(MalformedError):
+    """A body has more rows than are taken at a time; told before any of them is decoded."""
+
+
+def require_rows(num_rows: int, most_rows: int | None) -> None:
+    """Raise TooManyRowsError where there are more rows than `most_rows`; None takes any number."""
+    if most_rows is not None and num_rows > most_rows:
+        raise TooManyRowsError(
+            f"the request has {num_rows} rows: expected at most {most_rows}, what the queue holds; send "
+            "fewer rows at a time, or score them with `parity batch`"
+        )
 
 
 @dataclass(frozen=True, slots=True)

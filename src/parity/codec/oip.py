@@ -66,7 +66,12 @@ class InferRequest:
 
 
 def decode_request(
-    schema: Schema, body: bytes, *, outputs: Schema | None = None, json_length: int | None = None
+    schema: Schema,
+    body: bytes,
+    *,
+    outputs: Schema | None = None,
+    json_length: int | None = None,
+    most_rows: int | None = None,
 ) -> InferRequest:
     """An inference request's rows.
 
@@ -76,8 +81,10 @@ def decode_request(
         outputs: the handler's outputs, to refuse unknown names early; `encode_response` does so anyway.
         json_length: how many bytes of the body are JSON; None for all. 0 says that the body is one row of the
             one input, as bytes, and that all outputs are to come as bytes.
+        most_rows: how many rows are taken; None for any number.
 
     Raises:
+        TooManyRowsError: there are more.
         MalformedError: the body is not a V2 request, or an input is missing, unknown, there twice, or of
             another datatype, shape or number of rows. A value that does not fit is a row error instead.
     """
@@ -98,7 +105,7 @@ def decode_request(
         raise MalformedError(
             f"parameters.binary_data_output is {brief(binary_output)}; expected true or false"
         )
-    decoded = _decode_tensors(schema, _entries(request, "inputs"), "input", tail)
+    decoded = _decode_tensors(schema, _entries(request, "inputs"), "input", tail, most_rows)
     return InferRequest(identity, decoded, asked, known, binary, binary_output)
 
 
@@ -324,12 +331,14 @@ def check_outputs(schema: Schema, asked: Sequence[str]) -> None:
             )
 
 
-def _decode_tensors(schema: Schema, entries: list[Any], role: str, tail: Tail | None) -> Decoded:
+def _decode_tensors(
+    schema: Schema, entries: list[Any], role: str, tail: Tail | None, most_rows: int | None = None
+) -> Decoded:
     sent: dict[str, SentTensor] = {}
     for entry in entries:
         tensor = _object(entry, f"an {role}")
         name = require_known(schema, tensor.get("name"), role, sent)
-        sent[name] = read_tensor(name, schema[name], tensor, role, tail)
+        sent[name] = read_tensor(name, schema[name], tensor, role, tail, most_rows)
     if tail is not None:
         tail.require_end()
     return decode_sent(schema, sent, role)

@@ -54,15 +54,19 @@ def read_message(name: str, data: bytes) -> Any:
         raise MalformedError(f"not a {name}: {exc}") from None
 
 
-def decode_request(schema: Schema, message: Any, *, outputs: Schema | None = None) -> InferRequest:
+def decode_request(
+    schema: Schema, message: Any, *, outputs: Schema | None = None, most_rows: int | None = None
+) -> InferRequest:
     """The rows of a ModelInferRequest.
 
     Args:
         schema: the handler's inputs.
         message: the request.
         outputs: the handler's outputs, to refuse unknown names early.
+        most_rows: how many rows are taken; None for any number.
 
     Raises:
+        TooManyRowsError: there are more.
         MalformedError: an input is missing, unknown, there twice, or of another datatype, shape or number of
             rows, or its contents do not fit its shape. A value that does not fit is a row error instead.
     """
@@ -74,7 +78,8 @@ def decode_request(schema: Schema, message: Any, *, outputs: Schema | None = Non
         if outputs is not None:
             check_outputs(outputs, asked)
     parameters = _plain(message.parameters, "the request")
-    decoded = decode_sent(schema, _sent(schema, message.inputs, message.raw_input_contents, "input"), "input")
+    sent = _sent(schema, message.inputs, message.raw_input_contents, "input", most_rows)
+    decoded = decode_sent(schema, sent, "input")
     return InferRequest(message.id or None, decoded, asked, parameters)
 
 
@@ -127,7 +132,9 @@ def decode_response(schema: Schema, message: Any) -> Batch:
     return decoded.batch
 
 
-def _sent(schema: Schema, tensors: Any, raw: Sequence[bytes], role: str) -> dict[str, SentTensor]:
+def _sent(
+    schema: Schema, tensors: Any, raw: Sequence[bytes], role: str, most_rows: int | None = None
+) -> dict[str, SentTensor]:
     if raw and len(raw) != len(tensors):
         raise MalformedError(
             f"there are {len(raw)} raw contents for {len(tensors)} {role}s; send one for each, or typed "
@@ -137,7 +144,7 @@ def _sent(schema: Schema, tensors: Any, raw: Sequence[bytes], role: str) -> dict
     for place, tensor in enumerate(tensors):
         name = require_known(schema, tensor.name, role, found)
         what = f"{role} {name!r}"
-        sizes, dims = check_tensor(name, schema[name], tensor.datatype, list(tensor.shape), role)
+        sizes, dims = check_tensor(name, schema[name], tensor.datatype, list(tensor.shape), role, most_rows)
         nulls = _null_rows(what, _plain(tensor.parameters, what), sizes[0])
         typed = tensor.HasField("contents")
         if raw:

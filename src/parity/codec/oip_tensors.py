@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
+from parity.codec.decoded import require_rows
 from parity.codec.oip_binary import bytes_decoder, values_of_bytes
 from parity.codec.oip_values import Values, as_tensor, datatype, decode_each, dims_of
 from parity.codec.rejection import ValueRejectedError, brief, wrong_type
@@ -61,7 +62,14 @@ class SentTensor:
     nulls: tuple[int, ...] = ()
 
 
-def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str, tail: Tail | None) -> SentTensor:
+def read_tensor(
+    name: str,
+    field: Field,
+    tensor: dict[str, Any],
+    role: str,
+    tail: Tail | None,
+    most_rows: int | None = None,
+) -> SentTensor:
     """One tensor of a JSON body, checked against its field but for its elements' values.
 
     Args:
@@ -70,11 +78,13 @@ def read_tensor(name: str, field: Field, tensor: dict[str, Any], role: str, tail
         tensor: its JSON object.
         role: "input" or "output", for messages.
         tail: the bytes behind the JSON, from which it takes its own; None where there are none.
+        most_rows: how many rows are taken; None for any number.
 
     Raises:
+        TooManyRowsError: there are more.
         MalformedError: it has another datatype or shape, or not as many elements as its shape says.
     """
-    sizes, dims = check_tensor(name, field, tensor.get("datatype"), tensor.get("shape"), role)
+    sizes, dims = check_tensor(name, field, tensor.get("datatype"), tensor.get("shape"), role, most_rows)
     what = f"{role} {name!r}"
     parameters = tensor_parameters(what, tensor)
     if "binary_data_size" in parameters:
@@ -105,11 +115,12 @@ def elements_sent(
 
 
 def check_tensor(
-    name: str, field: Field, kind: Any, shape: Any, role: str
+    name: str, field: Field, kind: Any, shape: Any, role: str, most_rows: int | None = None
 ) -> tuple[list[int], tuple[int, ...]]:
     """The sizes sent, and the dimensions of one row.
 
     Raises:
+        TooManyRowsError: there are more rows than `most_rows`.
         MalformedError: datatype or shape are not the field's.
     """
     expected = datatype(field)
@@ -137,6 +148,7 @@ def check_tensor(
         raise MalformedError(
             f"{role} {name!r} has {sizes[0]} rows without an element; at most {_MOST_EMPTY_ROWS} are taken"
         )
+    require_rows(sizes[0], most_rows)
     return sizes, tuple(sizes[1:]) if dims else ()
 
 

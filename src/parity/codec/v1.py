@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from parity.batch import Batch
-from parity.codec.decoded import Decoded, RowInvalidError
+from parity.codec.decoded import Decoded, RowInvalidError, require_rows
 from parity.codec.jsonable import encode_column
 from parity.codec.rejection import brief
 from parity.codec.rows import RowDecoder, dumps, loads
@@ -33,14 +33,16 @@ class PredictRequest:
     form: Form
 
 
-def decode_request(decoder: RowDecoder, body: bytes) -> PredictRequest:
+def decode_request(decoder: RowDecoder, body: bytes, *, most_rows: int | None = None) -> PredictRequest:
     """The rows of a `:predict` request.
 
     Args:
         decoder: of the handler's inputs.
         body: the JSON body.
+        most_rows: how many rows are taken; None for any number.
 
     Raises:
+        TooManyRowsError: there are more.
         MalformedError: it is not such a request. A row that does not fit is a row error instead.
     """
     request = loads(body)
@@ -55,9 +57,9 @@ def decode_request(decoder: RowDecoder, body: bytes) -> PredictRequest:
         raise MalformedError(f"send either 'instances' or 'inputs'{f'; {hint}' if hint else ''}")
     form: Form = "row" if "instances" in asked else "column"
     rows = (
-        _instances(decoder.schema, asked["instances"])
+        _instances(decoder.schema, asked["instances"], most_rows)
         if form == "row"
-        else _columns(decoder.schema, asked["inputs"])
+        else _columns(decoder.schema, asked["inputs"], most_rows)
     )
     good: list[Any] = []
     errors: dict[int, RowError] = {}
@@ -116,9 +118,10 @@ def decode_response(schema: Schema, body: bytes) -> Batch:
     return decoded.batch
 
 
-def _instances(schema: Schema, instances: Any) -> list[Any]:
+def _instances(schema: Schema, instances: Any, most_rows: int | None = None) -> list[Any]:
     if not isinstance(instances, list):
         raise MalformedError(f"'instances' is {brief(instances)}; expected a list of rows")
+    require_rows(len(cast("list[Any]", instances)), most_rows)
     alone = next(iter(schema.items())) if len(schema) == 1 else None
     found: list[Any] = []
     for instance in cast("list[Any]", instances):
@@ -134,7 +137,7 @@ def _instances(schema: Schema, instances: Any) -> list[Any]:
     return found
 
 
-def _columns(schema: Schema, inputs: Any) -> list[dict[str, Any]]:
+def _columns(schema: Schema, inputs: Any, most_rows: int | None = None) -> list[dict[str, Any]]:
     if len(schema) == 1 and not (isinstance(inputs, dict) and next(iter(schema)) in inputs):
         inputs = {next(iter(schema)): inputs}
     if not isinstance(inputs, dict):
@@ -152,9 +155,11 @@ def _columns(schema: Schema, inputs: Any) -> list[dict[str, Any]]:
         raise MalformedError(f"the inputs differ in their number of rows: {counts}")
     if not counts:
         raise MalformedError(f"there is no input; expected {', '.join(schema.names)}")
+    num_rows = next(iter(counts.values()))
+    require_rows(num_rows, most_rows)
     return [
         {name: _plain(schema[name], values[row]) for name, values in columns.items()}
-        for row in range(next(iter(counts.values())))
+        for row in range(num_rows)
     ]
 
 
