@@ -27,9 +27,11 @@ async def answer(call: Call, body: bytes) -> Answer:
         QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
     """
     inputs = call.model.loaded.inputs
+    most_rows = call.model.settings.queue_rows
 
     def read() -> Decoded:
-        return arrow.decode_table(inputs, arrow.decode_ipc(body))
+        table = arrow.decode_ipc(body, most_rows=most_rows, most_bytes=call.body_limit_bytes)
+        return arrow.decode_table(inputs, table)
 
     try:
         decoded = await read_body(len(body), read)

@@ -22,6 +22,7 @@ class Call:
         deadline: on `time.monotonic`.
         show_failures: see `ServerSettings`.
         origin: the request as a capture knows it; None where nothing is captured.
+        body_limit_bytes: the largest body, also once it is decoded; None for none.
     """
 
     model: ServedModel
@@ -29,6 +30,7 @@ class Call:
     deadline: float
     show_failures: bool
     origin: Origin | None = None
+    body_limit_bytes: int | None = None
 
 
 class Render(Shape):

@@ -165,7 +165,7 @@ class FastPath:
         try:
             deadline = time.monotonic() + self._timeout_s(model, request)
             origin = _origin(route, request, started) if model.captures else None
-            call = Call(model, request, deadline, self._settings.show_failures, origin)
+            call = Call(model, request, deadline, self._settings.show_failures, origin, self.body_limit_bytes)
             if request.encoding is not None:
                 body = await read_encoded(request, body, self.body_limit_bytes)
             answer = await route.protocol.answer(call, body)

@@ -13,7 +13,8 @@ import pyarrow
 import pytest
 
 from parity.codec.arrow import check_schema, decode_ipc, decode_table, encode_ipc
-from parity.codec.decoded import Decoded
+from parity.codec.arrow_sizes import decoded_bytes
+from parity.codec.decoded import Decoded, TooManyRowsError
 from parity.errors import MalformedError, ParityError, SchemaError
 from parity.schema import (
     BFloat16,
@@ -487,3 +488,92 @@ def test_a_damaged_stream_is_refused_or_read_but_never_crashes() -> None:
             data[chance.randrange(len(data))] = chance.randrange(256)
         with contextlib.suppress(ParityError):
             decode_table(schema, decode_ipc(bytes(data))).batch.to_table().to_pylist()
+
+
+def ipc(*tables: Any, compression: str | None = None) -> bytes:
+    """A stream of a batch for each table."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, tables[0].schema, options=options) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+LONG = "x" * 100_000
+HOSTILE: dict[str, Any] = {
+    "nulls": pa.array([[None] * 3], pa.list_(pa.null())).take(pa.array([0] * 900_000)),
+    "dictionary": pa.array([LONG]).dictionary_encode().take(pa.array([0] * 1000)),
+    "wide dictionary": pa.array([LONG], pa.large_string()).dictionary_encode().take(pa.array([0] * 1000)),
+    "run ends": pa.RunEndEncodedArray.from_arrays([1000], [LONG]),
+    "list views": pa.ListViewArray.from_arrays(
+        [0] * 1000, [100_000] * 1000, pa.array(np.zeros(100_000, np.int8))
+    ),
+    "lists in a dictionary": pa.DictionaryArray.from_arrays(
+        [0] * 1000, pa.array([[LONG, LONG]], pa.list_(pa.string()))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_a_stream_that_stands_for_more_than_it_holds_is_refused(name: str) -> None:
+    stream = ipc(pa.table({"x": HOSTILE[name]}))
+    assert len(stream) < 4_000_000
+    assert decode_ipc(stream).num_rows == len(HOSTILE[name])
+    with pytest.raises(TooManyRowsError, match="bytes once decoded"):
+        decode_ipc(stream, most_bytes=10_000_000)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_compressed_buffers_are_held_to_what_they_say(compression: str) -> None:
+    table = pa.table(
+        {
+            "x": np.zeros(1_000_000),
+            "d": pa.array(["a" * 1_000_000]).dictionary_encode().take(pa.array([0] * 1_000_000)),
+        }
+    )
+    stream = ipc(table, compression=compression)
+    assert len(stream) < 100_000
+    with pytest.raises(TooManyRowsError, match="bytes once decoded"):
+        decode_ipc(stream, most_bytes=8_000_000)
+    small = pa.table({"x": np.zeros(1000)})
+    assert decode_ipc(ipc(small, compression=compression), most_bytes=10_000).equals(small)
+    assert decode_ipc(ipc(small, small, compression=compression), most_bytes=16_000).num_rows == 2000
+
+
+def test_rows_are_counted_over_the_batches_of_a_stream() -> None:
+    table = pa.table({"x": pa.nulls(2)})
+    assert decode_ipc(ipc(table, table), most_rows=4).num_rows == 4
+    with pytest.raises(TooManyRowsError, match="has 4 rows: expected at most 3"):
+        decode_ipc(ipc(table, table), most_rows=3)
+    with pytest.raises(TooManyRowsError, match=f"has {2**31 - 1} rows"):
+        decode_ipc(ipc(pa.table({"x": pa.nulls(2**31 - 1)})), most_rows=1024)
+    assert decode_ipc(ipc(table)[:-8], most_rows=1024, most_bytes=1024).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "size"),
+    [
+        (pa.array([1, 2, None]), 24),
+        (pa.array(["a", "bcd", None]), 16),
+        (pa.array(["a", "bcd", None]).dictionary_encode(), 17),
+        (pa.array([["a"], None, ["bcd", "e"]]), 29),
+        (pa.array([["a"], None, ["bcd", "e"]], pa.list_view(pa.string())), 29),
+        (pa.array(["a", "b" * 50, None], pa.string_view()), 63),
+        (pa.array([["a", "b"], None, ["c", "dd"]], pa.list_(pa.string(), 2))[1:], 19),
+        (pa.array([{"a": 1, "b": "x"}, None]), 25),
+        (pa.array([], pa.string_view()), 0),
+        (pa.array([], pa.string()).dictionary_encode(), 0),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), 0),
+    ],
+)
+def test_a_plain_array_takes_about_its_own_size(array: Any, size: int) -> None:
+    assert decoded_bytes(array) == size
+
+
+def test_a_column_of_nulls_is_nulls_of_any_field() -> None:
+    fields = (Int64, Bool, String, Bytes, Float32, Date, BFloat16)
+    for field in (*(kind(nullable=True) for kind in fields), Tensor("float32", (2,), nullable=True)):
+        for rows in (0, 1, 3):
+            decoded = decode(field, pa.nulls(rows))
+            assert decoded.batch["x"].arrow.null_count == rows == decoded.num_rows

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from parity.batch import Batch
+from parity.codec.arrow_sizes import decoded_bytes, unpacked_bytes
 from parity.codec.build import constant_array
 from parity.codec.convert import convert
-from parity.codec.decoded import Decoded
+from parity.codec.decoded import Decoded, TooManyRowsError, require_rows
 from parity.codec.kinds import kind_problems
 from parity.codec.layouts import is_list_like, one_chunk
 from parity.codec.values import compile_default, compile_value
@@ -71,18 +72,38 @@ def encode_table(batch: Batch) -> pa.Table:
     return batch.to_table()
 
 
-def decode_ipc(data: bytes | memoryview) -> pa.Table:
+def decode_ipc(
+    data: bytes | memoryview, *, most_rows: int | None = None, most_bytes: int | None = None
+) -> pa.Table:
     """The table in an Arrow IPC stream, checked so that hostile offsets cannot reach outside their buffers.
 
     Text that is not UTF-8 is left for `decode_table`, which makes a row error of it.
 
+    Args:
+        data: the stream.
+        most_rows: how many rows are taken; None for any number.
+        most_bytes: how many bytes are taken once compression and encodings are undone; None for any number.
+
     Raises:
+        TooManyRowsError: there are more rows or bytes.
         MalformedError: it is not an IPC stream, or is cut short, or its buffers contradict each other.
     """
     try:
-        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-            table = reader.read_all()
+        buffer = pa.py_buffer(data)
+        if most_bytes is not None:
+            _require_bytes(unpacked_bytes(buffer), most_bytes)
+        rows = 0
+        batches: list[pa.RecordBatch] = []
+        with pa.ipc.open_stream(buffer) as reader:
+            for batch in reader:
+                rows += batch.num_rows
+                require_rows(rows, most_rows)
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
         _validate(table)
+        if most_bytes is not None:
+            chunks = (chunk for column in table.columns for chunk in column.chunks)
+            _require_bytes(sum(map(decoded_bytes, chunks)), most_bytes)
     except (pa.ArrowException, OSError, ValueError, EOFError) as exc:
         hint = "; this is the file format, send the stream format" if bytes(data[:6]) == b"ARROW1" else ""
         raise MalformedError(f"not an Arrow IPC stream: {exc}{hint}") from exc
@@ -95,6 +116,14 @@ def encode_ipc(table: pa.Table | pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write(table)
     return sink.getvalue().to_pybytes()
+
+
+def _require_bytes(size: float, most: int) -> None:
+    if size > most:
+        raise TooManyRowsError(
+            f"the columns take {size:.0f} bytes once decoded, the limit is {most}; send fewer rows at "
+            "a time, or without compression, dictionaries and views"
+        )
 
 
 def _validate(table: pa.Table) -> None:

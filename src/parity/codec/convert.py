@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parity.codec.build import build_array, constant_array, offsets_of, primitive, validity
+from parity.codec.build import constant_array, offsets_of, primitive, validity
 from parity.codec.constraints import Faults, array_faults, numeric_faults
 from parity.codec.convert_tensors import convert_tensor
 from parity.codec.layouts import Array, numbers, peel, plain, present_mask, relabelled
@@ -63,7 +63,7 @@ def convert(field: Field, array: Any) -> Converted:
     """
     array = plain(array)
     if pa.types.is_null(array.type):
-        found = Converted(build_array(field, [None] * len(array)), {})
+        found = Converted(constant_array(field, None, len(array)), {})
     else:
         try:
             found = _converter(field)(field, array)
