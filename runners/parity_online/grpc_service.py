@@ -64,7 +64,7 @@ _HEADERS = (
 _UNTELLABLE = re.compile(r"[^ -~]")
 """What metadata that is text cannot hold."""
 _STREAM_AHEAD = 64
-"""How many requests of a stream are worked on before the first of them is answered."""
+"""So many requests of a stream are worked on at once, and at most as many bytes as one message may have."""
 
 Unary = Callable[[Any], Awaitable[Any] | Any]
 
@@ -184,24 +184,38 @@ class Service:
 
     async def _stream(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """Answers in the order of the requests, which wait together; one that fails ends nothing."""
-        ahead: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(_STREAM_AHEAD)
+        ahead: asyncio.Queue[tuple[asyncio.Task[bytes], int] | None] = asyncio.Queue()
+        tasks: set[asyncio.Task[bytes]] = set()
+        freed = asyncio.Event()
+        held = 0  # bytes of the requests that are not answered yet
 
         async def read() -> None:
-            async for body in requests:
-                await ahead.put(asyncio.create_task(self._stream_one(body, context)))
-            await ahead.put(None)
+            nonlocal held
+            try:
+                async for body in requests:
+                    task = asyncio.create_task(self._stream_one(body, context))
+                    tasks.add(task)
+                    held += len(body)
+                    ahead.put_nowait((task, len(body)))
+                    while len(tasks) >= _STREAM_AHEAD or held > self._limit:
+                        freed.clear()
+                        await freed.wait()
+            finally:
+                ahead.put_nowait(None)
 
         reading = asyncio.create_task(read())
         try:
-            while (task := await ahead.get()) is not None:
-                yield await task
+            while (next_ := await ahead.get()) is not None:
+                task, size = next_
+                answer = await task
+                tasks.discard(task)
+                held -= size
+                freed.set()
+                yield answer
             await reading
         finally:
-            reading.cancel()
-            while not ahead.empty():
-                task = ahead.get_nowait()
-                if task is not None:
-                    task.cancel()
+            for task in (reading, *tasks):
+                task.cancel()
 
     async def _stream_one(self, body: bytes, context: Any) -> bytes:
         request = _request(body, context)

@@ -221,6 +221,22 @@ def test_a_stream_names_the_request_that_its_headers_refuse(server: ServerProces
     assert all("X-Request-Timeout" in answer.error_message for answer in answers)
 
 
+def test_a_stream_of_large_requests_is_read_as_they_are_answered(server: ServerProcess):
+    one = ("INT64", [1], b"\0" * 8)
+    large = message(id=one, act=("BYTES", [1], struct.pack("<I", 600_000) + b"x" * 600_000))
+    answers = stream(server, [large, message(id=one)] * 10)
+    assert ["'act'" in answer.error_message for answer in answers] == [True, False] * 10
+
+
+def test_more_requests_than_are_worked_on_at_once_are_answered(server: ServerProcess):
+    bodies = [message(id=("INT64", [1], struct.pack("<q", number))) for number in range(200)]
+    answers = stream(server, bodies)
+    assert len(answers) == 200
+    for number, answer in enumerate(answers):  # the queue holds 16 rows
+        found = list(answer.infer_response.raw_output_contents[:1])
+        assert found == [struct.pack("<q", number)] or "queue" in answer.error_message
+
+
 def test_a_message_that_is_read_on_another_thread_has_its_error(server: ServerProcess):
     act = b"\0\0\3\0" + b"x" * (3 << 16)
     error = refusal(server, message(id=("INT64", [1], b"\0" * 8), act=("BYTES", [1], act)))
