@@ -144,7 +144,11 @@ def test_rows_survive_v2_with_bytes(batch: Batch) -> None:
         body, length = sent
         request = oip.decode_request(batch.schema, body, json_length=length)
         assert_survives(request.decoded, rows_)
-        answer, length = oip.encode_binary_response(rows_, request, "m")
+        try:
+            answer, length = oip.encode_binary_response(rows_, request, "m")
+        except RowsError as exc:
+            assert "has no token in JSON" in str(exc)  # in a list or struct, which V2 has no tensors for
+            continue
         assert_same_bits(oip.decode_response(batch.schema, answer, length), rows_)
 
 
