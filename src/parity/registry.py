@@ -25,6 +25,7 @@ from parity.errors import ConfigError, ReferenceNotFoundError, did_you_mean, sho
 from parity.handler import Handler, LoadedHandler
 from parity.manifest import FILE_NAME, Manifest, read_manifest
 from parity.profile import Profile
+from parity.reloading import forget_folder
 from parity.result import Result
 
 RUNNER_GROUP = "parity.runners"
@@ -112,6 +113,18 @@ def load_handler(ref: str | Path, *, app_dir: str | Path | None = None) -> Loade
             raise ReferenceNotFoundError(_no_such_path(path))
         return _from_file(path, class_name, text, Manifest(name=path.resolve().parent.name))
     return _from_module(target, class_name, text, str(app_dir) if app_dir is not None else None)
+
+
+def load_handler_anew(ref: str | Path, *, app_dir: str | Path | None = None) -> LoadedHandler:
+    """`load_handler`, with every module of the handler's folder imported again.
+
+    A worker process outlives jobs: a module that the folder gave it before may have changed since.
+    """
+    target, _ = _split(str(ref))
+    path = Path(target) if Path(target).exists() else Path(app_dir) if app_dir is not None else None
+    if path is not None:
+        forget_folder(path if path.is_dir() else path.parent)
+    return load_handler(ref, app_dir=app_dir)
 
 
 def find_runners() -> dict[str, Runner]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle  # noqa: TID251 - what clusters send work with
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +66,50 @@ def test_changed_siblings_are_imported_anew(placed: Path) -> None:
         (placed / "limits.py").write_text(f"POISON = {value}\n")
         loaded = Placement.of(LoadedHandler(*_fields(load_handler("orders"))), Profile()).load()
         assert value == sys.modules[loaded.cls.__module__].POISON
+
+
+@pytest.mark.slow
+def test_what_was_installed_in_the_handlers_folder_stays_imported(tmp_path: Path) -> None:
+    _write_project(tmp_path)
+    code = (
+        "import sys\n"
+        f"root = {str(tmp_path)!r}\n"
+        "sys.path[:0] = [f'{root}/.venv/lib/site-packages', f'{root}/vendor', f'{root}/inner']\n"
+        "import installed, vendored, compiled, numpy, pyarrow, parity\n"
+        "from parity.registry import load_handler, load_handler_anew\n"
+        "load_handler(root)\n"
+        "before = dict(sys.modules)\n"
+        "load_handler_anew(root)\n"
+        "gone = {name for name, module in before.items() if sys.modules.get(name) is not module}\n"
+        "print(*sorted(name for name in gone if not name.startswith('_parity_')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.split() == ["deep", "package", "package.part", "plain", "plain.part"]
+
+
+def _write_project(root: Path) -> None:
+    """A handler with its modules, and beside it what was installed in several ways."""
+    for name, text in {
+        "handler.py": (
+            "import deep, package.part, plain.part\nfrom parity import Handler, Int64, Schema\n"
+            "class H(Handler):\n    inputs = Schema(id=Int64())\n    outputs = Schema(id=Int64())\n"
+        ),
+        "package/__init__.py": "",
+        "package/part.py": "",
+        "plain/part.py": "",
+        "inner/deep.py": "",
+        ".venv/lib/site-packages/installed.py": "",
+        "vendor/vendored.py": "",
+        "vendor/vendored-1.0.dist-info/METADATA": "",
+        "compiled/__init__.py": (
+            "import sys, types\nsys.modules['compiled._c'] = made = types.ModuleType('compiled._c')\n"
+            f"made.__file__ = __file__.replace('__init__.py', '_c{EXTENSION_SUFFIXES[0]}')\n"
+        ),
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
 
 
 def _fields(loaded: LoadedHandler):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,7 @@ from typing import Any, cast
 from parity.errors import FingerprintError
 from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
-from parity.registry import load_handler
+from parity.registry import load_handler, load_handler_anew
 
 AnyHandler = str | Path | type[Handler] | LoadedHandler
 
@@ -58,8 +57,7 @@ class Placement:
         """
         if self.cls is not None:
             return LoadedHandler.of(self.cls)
-        forget(self.ref, self.app_dir)
-        loaded = load_handler(self.ref, app_dir=self.app_dir)
+        loaded = load_handler_anew(self.ref, app_dir=self.app_dir)
         if tuple(sorted(loaded.digests.items())) != self.digests:
             raise FingerprintError(
                 f"handler {self.ref} on this worker has other files than where the job was started; "
@@ -80,22 +78,6 @@ def loaded_handler(handler: AnyHandler, app_dir: str | Path | None = None) -> Lo
     if isinstance(handler, str | Path):
         return load_handler(handler, app_dir=app_dir)
     return LoadedHandler.of(handler)
-
-
-def forget(ref: str, app_dir: str | None) -> None:
-    """Let the next load of a handler import its files anew.
-
-    A worker process outlives jobs: a module that the handler's folder gave it before may have changed since.
-    """
-    target, _ = _split(ref)
-    path = Path(target) if Path(target).exists() else Path(app_dir) if app_dir is not None else None
-    if path is None:
-        return
-    folder = path if path.is_dir() else path.parent
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and name != "__main__" and Path(file).resolve().is_relative_to(folder.resolve()):
-            del sys.modules[name]
 
 
 def _absolute(loaded: LoadedHandler) -> tuple[str, str | None]:
