@@ -14,7 +14,7 @@ from parity.errors import ConfigError, FingerprintError
 from parity.handler import LoadedHandler
 from parity.output_form import OutputForm
 from parity.profile import Profile
-from parity.registry import load_handler
+from parity.registry import load_handler_anew
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
 from parity_batch.plan import Unit
@@ -66,7 +66,7 @@ class HandlerReference:
             FingerprintError: what is found here is not what was planned with.
             ReferenceNotFoundError: it is not found here.
         """
-        loaded = load_handler(self.ref, app_dir=self.app_dir)
+        loaded = load_handler_anew(self.ref, app_dir=self.app_dir)
         different = [kind for kind, digest in self.digests.items() if loaded.digests.get(kind) != digest]
         if different:
             raise FingerprintError(

@@ -25,7 +25,7 @@ from parity.errors import ConfigError, ReferenceNotFoundError, did_you_mean, sho
 from parity.handler import Handler, LoadedHandler
 from parity.manifest import FILE_NAME, Manifest, read_manifest
 from parity.profile import Profile
-from parity.reloading import forget_folder
+from parity.reloading import forget_folder, forget_if_edited, note_loaded
 from parity.result import Result
 
 RUNNER_GROUP = "parity.runners"
@@ -254,10 +254,13 @@ def _import_file(path: Path) -> ModuleType:
 
     Two handlers may have siblings of one name: the modules that an earlier handler took from its own folder
     are forgotten when this folder has a file of the same name (the earlier handler keeps its references).
+    Siblings that were edited since an earlier load are imported anew, as the handler's file always is.
     """
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"_parity_{path.parent.name}_{path.stem}_{digest}".replace("-", "_").replace(".", "_")
     folder = path.parent
+    forget_if_edited(folder)
+    before = set(sys.modules)
     for sibling in folder.iterdir():
         if sibling.suffix == ".py" or sibling.is_dir():
             homes = _homes(sys.modules.get(sibling.stem))
@@ -277,6 +280,7 @@ def _import_file(path: Path) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    note_loaded(folder, before)
     return module
 
 

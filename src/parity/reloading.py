@@ -42,6 +42,32 @@ def forget_folder(folder: Path) -> None:
     _drop(own_modules(folder))
 
 
+def note_loaded(folder: Path, before: Collection[str]) -> None:
+    """Remember the files of the modules that loading a handler imported from its folder.
+
+    Args:
+        folder: the handler's folder, resolved.
+        before: the names of the modules that had been imported before that.
+    """
+    known = _stamps.setdefault(folder, {})
+    for name in sys.modules.keys() - before:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if isinstance(file, str) and file.startswith(f"{folder}{os.sep}"):
+            known[file] = _stamp(file)
+
+
+def forget_if_edited(folder: Path) -> None:
+    """`forget_folder`, where a file that an earlier load imported from the folder is not as it was.
+
+    Args:
+        folder: the handler's folder, resolved.
+    """
+    known = _stamps.get(folder, {})
+    if any(_stamp(file) != stamp for file, stamp in known.items()):
+        del _stamps[folder]
+        forget_folder(folder)
+
+
 def own_modules(folder: Path) -> set[str]:
     """The imported modules that lie in a handler's folder and that nobody installed there."""
     folder = folder.resolve()
@@ -82,6 +108,17 @@ def redefined(cls: type[Handler]) -> type[Handler]:
             f"no handler class {cls.__name__!r} in module {cls.__module__!r} any more; load it anew"
         )
     return found
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+_stamps: dict[Path, dict[str, tuple[int, int] | None]] = {}
 
 
 def _drop(names: Collection[str]) -> None:
