@@ -82,7 +82,8 @@ class UnitTask:
     """Scores the unit that it is called with; may be called by several threads, and pickled.
 
     A pickled task loads the handler with its first call in a process; the engine then stays in that process
-    for all calls of the job's tasks, one engine for each thread that calls at once.
+    for all calls of the job's tasks, one engine for each thread that calls at once, until a task of another
+    job arrives: models are large, and numerics are the process's.
 
     Attributes:
         profile: the job's profile.
@@ -123,6 +124,9 @@ class UnitTask:
         self.__dict__.update(state)
         with _SHARED_LOCK:
             self._engines = _SHARED.setdefault(self.folder.job, _Engines())
+            for engines in _SHARED.values():
+                if engines is not self._engines and engines.idle:
+                    engines.close()
 
     def __call__(self, unit: Unit) -> UnitReport:
         """Score a unit; `UnitReport.problem` says why when its file cannot be read.
@@ -173,11 +177,20 @@ class _Engines:
 
     def __init__(self) -> None:
         self._free: list[Engine] = []
+        self._callers = 0
         self._lock = threading.Lock()
+        self._entering = threading.Lock()  # the other one is held as long as a handler loads
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody has taken, or is about to take, an engine."""
+        return self._callers == 0
 
     @contextlib.contextmanager
     def taken(self, number: int, make: Any) -> Generator[Sequence[Engine]]:
         taken: list[Engine] = []
+        with self._entering:
+            self._callers += 1
         try:
             with self._lock:
                 while len(taken) < number:
@@ -186,6 +199,8 @@ class _Engines:
         finally:
             with self._lock:
                 self._free += taken
+            with self._entering:
+                self._callers -= 1
 
     def close(self) -> None:
         with self._lock:

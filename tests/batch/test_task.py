@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle  # noqa: TID251 - what engines send work with
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from parity.codec.arrow import decode_table
+from parity.errors import ConfigError
 from parity.registry import load_handler
 from parity_batch import score
-from parity_batch.task import HandlerReference
-from tests.batch.jobs import read_parts, write_orders
+from parity_batch.folder import OutputFolder
+from parity_batch.layout import Layout
+from parity_batch.task import HandlerReference, UnitTask
+from tests.batch.jobs import orders, read_parts, write_orders
 
 
 @pytest.fixture
@@ -46,3 +52,28 @@ def test_another_process_reads_an_edited_module_again_too(helped: Path) -> None:
         (helped / "surcharge.py").write_text(f"ADDED = {added}\n")
         loaded = HandlerReference.of(load_handler(helped)).load()
         assert loaded.cls.preprocess.__globals__["ADDED"] == added
+
+
+def test_a_task_of_another_job_lets_go_of_the_engines_that_nobody_uses(handler: Path, tmp_path: Path) -> None:
+    first, second = (_arrived(handler, tmp_path, job) for job in ("first", "second"))
+    first.prepare(1)
+    (engine,) = first._engines._free
+    with second._engines.taken(1, second._enter):
+        third = _arrived(handler, tmp_path, "third")
+        assert first._engines._free == []
+        with pytest.raises(ConfigError, match="is not loaded"):
+            engine.run(decode_table(engine.loaded.inputs, orders(1).select(["price", "quantity"])).batch)
+    assert len(second._engines._free) == 1, "it was in use when the third arrived"
+    assert _arrived(handler, tmp_path, "third")._engines is third._engines
+    assert second._engines._free == []
+    first.prepare(1)
+    assert len(first._engines._free) == 1, "a task that comes back loads its handler again"
+    first.close()
+
+
+def _arrived(handler: Path, folder: Path, job: str) -> UnitTask:
+    """A task of a job as another process receives it."""
+    loaded = load_handler(handler)
+    layout = Layout({}, (), pa.schema([]))
+    task = UnitTask(loaded.profile(), layout, OutputFolder(folder, job), {}, 8, handler=loaded)
+    return pickle.loads(pickle.dumps(task))
