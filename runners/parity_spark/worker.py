@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parity import numerics
 from parity.codec.sparkable import spark_table
 from parity.distributed import Placement, TableScorer, rebatched
 from parity.errors import ConfigError
@@ -48,10 +49,14 @@ class Work:
 
 
 _kept: dict[tuple[Any, ...], TableScorer] = {}
+_last: list[tuple[Any, ...]] = []
 
 
 def kept_scorer(work: Work, device: str | None) -> TableScorer:
-    """The scorer for some work, loaded by the first task of this process that needs it."""
+    """The scorer for some work, loaded by the first task of this process that needs it.
+
+    Precision and determinism are the process's: they are set as its profile says, after another one's.
+    """
     key = (work.placement, work.columns, work.batch_rows, device, work.tap)
     if key not in _kept:
         while len(_kept) >= KEPT:
@@ -59,6 +64,9 @@ def kept_scorer(work: Work, device: str | None) -> TableScorer:
         _kept[key] = TableScorer(
             work.placement, columns=work.columns, batch_rows=work.batch_rows, device=device, tap=work.tap
         )
+    elif _last != [key]:
+        numerics.apply(_kept[key].engine.profile)
+    _last[:] = [key]
     return _kept[key]
 
 
