@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -91,6 +94,51 @@ def test_a_process_that_went_away_while_idle_is_started_again(standing: Standing
     standing._process.kill()
     standing._process.wait()
     assert replay(standing, rows_with(1)).num_rows == 5
+
+
+def test_a_process_that_went_away_just_when_it_was_asked_is_started_again(
+    standing: Standing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(echo_process.MARKS, str(tmp_path))
+    assert replay(standing, rows_with(echo_process.GO)).num_rows == 5
+    assert len([mark for mark in tmp_path.iterdir() if mark.name != "ended"]) == 2
+
+
+def test_one_that_ends_in_order_without_an_answer_again_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "ends_at_once.py").write_text("print(end='')\n")
+    code = (
+        "from parity.distributed.standing import Standing\n"
+        "from tests.distributed.test_standing import replay, rows_with\n"
+        "replay(Standing('ends_at_once', 'runner echo'), rows_with(1))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert "RunnerError: runner echo on handler" in done.stderr
+    assert "ended with code 0" in done.stderr
+
+
+def test_a_job_ends_in_order_when_who_asked_is_killed(tmp_path: Path) -> None:
+    code = (
+        "from parity.distributed.standing import Standing\n"
+        "from tests.distributed.test_standing import MODULE, echo_process, replay, rows_with\n"
+        "replay(Standing(MODULE, 'runner echo'), rows_with(echo_process.HANG))"
+    )
+    environment = {**os.environ, echo_process.MARKS: str(tmp_path)}
+    asker = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    while not (asked := list(tmp_path.iterdir())):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"ended with {asker.wait(0.05)}")
+    ending = os.pidfd_open(int(asked[0].name))
+    try:
+        asker.kill()
+        asker.wait()
+        ready, _, _ = select.select([ending], [], [], 20)
+        assert ready, "the process of the job outlives who asked"
+        assert (tmp_path / "ended").exists()
+    finally:
+        os.close(ending)
 
 
 def test_a_process_that_hangs_is_ended_after_its_time() -> None:

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator
@@ -43,6 +44,7 @@ ROW_COLUMN: Final = "_row"
 
 IDLE_S: Final = 180
 TIMEOUT_S: Final = 600
+_GRACE_S: Final = 30
 _ROWS, _JOB, _ANSWERS, _LOG = "rows.arrow", "job.json", "answers.arrow", "log.txt"
 _LOG_LINES: Final = 20
 
@@ -113,7 +115,7 @@ class Standing:
             with contextlib.suppress(OSError):
                 process.stdin.close()
             try:
-                process.wait(30)
+                process.wait(_GRACE_S)
             except subprocess.TimeoutExpired:
                 _kill(process)
             process.stdout.close()
@@ -122,22 +124,23 @@ class Standing:
             self._scratch = None
 
     def _ask(self, folder: Path, what: str) -> None:
-        process = self._running()
-        assert process.stdin is not None
         try:
-            process.stdin.write(f"{folder}\n".encode())
-            process.stdin.flush()
-        except OSError:  # it ended meanwhile, idle for long
+            line = self._outcome(folder, what)
+        except (OSError, _WentIdleError):
             self.close()
-            process = self._running()
-            assert process.stdin is not None
-            process.stdin.write(f"{folder}\n".encode())
-            process.stdin.flush()
-        line = self._line(process, what)
+            line = self._outcome(folder, what, again=True)
         outcome: dict[str, Any] = json.loads(line)
         if "error" in outcome:
             kind = FingerprintError if outcome["code"] == FingerprintError.exit_code else RunnerError
             raise kind(f"{what}: {outcome['error']}")
+
+    def _outcome(self, folder: Path, what: str, *, again: bool = False) -> bytes:
+        """The outcome of a job; OSError or _WentIdleError where the process was ending, idle for long."""
+        process = self._running()
+        assert process.stdin is not None
+        process.stdin.write(f"{folder}\n".encode())
+        process.stdin.flush()
+        return self._line(process, what, again=again)
 
     def _running(self) -> subprocess.Popen[bytes]:
         inherited = _inherited()
@@ -159,7 +162,7 @@ class Standing:
                 )
         return self._process
 
-    def _line(self, process: subprocess.Popen[bytes], what: str) -> bytes:
+    def _line(self, process: subprocess.Popen[bytes], what: str, *, again: bool) -> bytes:
         assert process.stdout is not None
         deadline = time.monotonic() + self._timeout_s
         found = b""
@@ -181,7 +184,9 @@ class Standing:
                 )
             piece = os.read(process.stdout.fileno(), 65536)
             if not piece:
-                code = process.wait()
+                code = _ended(process)
+                if code == 0 and not found and not again:
+                    raise _WentIdleError
                 said = self._said()
                 self.close()
                 raise child_error(code, f"{what}: ended with code {code}", said)
@@ -194,6 +199,10 @@ class Standing:
         return text.rstrip().splitlines()[-_LOG_LINES:]
 
 
+class _WentIdleError(Exception):
+    """The process ended in order, and answered nothing."""
+
+
 def serve(
     start: Callable[[], contextlib.AbstractContextManager[Callable[[Job, pa.Table], pa.Table]]],
 ) -> None:
@@ -203,6 +212,8 @@ def serve(
         start: starts the cluster, and gives what scores: rows in, `ROW_COLUMN`, outputs and `_error` out, in
             any order.
     """
+    busy = threading.Event()
+    threading.Thread(target=_end_with_asker, args=(busy,), name="parity-asker", daemon=True).start()
     with _only_outcomes() as told, start() as score:
         while True:
             ready, _, _ = select.select([sys.stdin], [], [], IDLE_S)
@@ -210,6 +221,7 @@ def serve(
             if not line:
                 return
             folder = Path(line.rstrip("\n"))
+            busy.set()
             try:
                 job = Job(**json.loads((folder / _JOB).read_text(encoding="utf-8")))
                 write_table(score(job, read_table(folder / _ROWS)), folder / _ANSWERS)
@@ -217,7 +229,28 @@ def serve(
             except Exception as exc:  # noqa: BLE001 - told to whoever asked
                 traceback.print_exc()
                 outcome = {"error": _told(exc), "code": _code(exc)}
+            busy.clear()
             told(json.dumps(outcome))
+
+
+def _end_with_asker(busy: threading.Event) -> None:
+    """Wait until who asks is gone, then interrupt the job that runs, and in the end kill it.
+
+    Without a job, `serve` sees the end of its input itself.
+    """
+    if not hasattr(select, "poll"):
+        return
+    poll = select.poll()
+    poll.register(sys.stdin, 0)  # a pipe that nobody can write to any more says so unasked
+    poll.poll()
+    busy.wait()
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+    time.sleep(_GRACE_S)  # to end the cluster in
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
 
 
 @contextlib.contextmanager
@@ -283,6 +316,15 @@ def _inherited() -> object:
 
 
 _OWN_VARIABLES: Final = (TAP_VARIABLE, "PYTEST_CURRENT_TEST")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that has nothing more to say; it is killed where it does not end."""
+    try:
+        return process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return process.returncode
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
