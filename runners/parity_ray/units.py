@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -21,6 +22,9 @@ ReportT = TypeVar("ReportT")
 
 RETRIES = 3
 """Times that a unit is begun again after its actor died; a unit that kills each of four is at fault."""
+
+_LOOK_S = 30.0
+"""How often to look whether the cluster still has room for an actor, when no unit gets done."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class RayBatchEngine:
 
         Raises:
             ConfigError: the cluster has no room for the workers.
-            RunnerError: no actor could be started in time, or a unit killed every actor that scored it.
+            RunnerError: no actor could be started in time, a unit killed every actor that scored it, or the
+                cluster lost what was needed.
             Exception: what the task raised.
         """
         with self._connected():
@@ -101,7 +106,6 @@ class RayBatchEngine:
         self, units: list[UnitT], task: Callable[[UnitT], ReportT], count: int, gpus_each: float
     ) -> Iterator[ReportT]:
         import ray
-        from ray import exceptions
 
         actor = cast("Any", ray).remote(
             num_cpus=self.num_cpus, num_gpus=gpus_each, max_restarts=-1, max_task_retries=RETRIES
@@ -112,41 +116,79 @@ class RayBatchEngine:
         starting: dict[Any, Any] = {made.ready.remote(): made for made in actors}
         running: dict[Any, tuple[Any, UnitT]] = {}
         waiting = list(reversed(units))
+        lacking_since: float | None = None
         try:
             while waiting or running:
                 while free and waiting:
                     unit, worker = waiting.pop(), free.pop()
                     running[worker.score.remote(unit)] = (worker, unit)
-                timeout = None if running else self.start_timeout_s
+                timeout = _LOOK_S if running else self.start_timeout_s
                 pending = [*running, *(starting if waiting else ())]
                 done, _ = ray.wait(pending, num_returns=1, timeout=timeout)
-                if not done:
+                if not done and not running:
                     raise RunnerError(
                         f"batch engine 'ray': no actor could be started within {self.start_timeout_s:.0f} s; "
                         "the cluster's CPUs or GPUs are held by others (see `ray status`): free some, or "
                         "raise --engine-option start_timeout_s="
                     )
+                lacking_since = None if done else self._lacking(lacking_since, gpus_each)
                 for reference in done:
                     if reference in starting:
-                        free.append(starting.pop(reference))
-                        ray.get(reference)
+                        worker = starting.pop(reference)
+                        _got(reference, "an actor")
+                        free.append(worker)
                         continue
                     worker, unit = running.pop(reference)
-                    try:
-                        report = ray.get(reference)
-                    except exceptions.RayTaskError as exc:
-                        raise (exc.cause if isinstance(exc.cause, Exception) else exc) from None
-                    except exceptions.RayActorError as exc:
-                        raise RunnerError(
-                            f"batch engine 'ray': {_named(unit)} killed each of {RETRIES + 1} actors that "
-                            f"scored it: {' '.join(str(exc).split())[:300]}; is its memory enough?"
-                        ) from exc
+                    report = _got(reference, _named(unit))
                     free.append(worker)
                     yield report
         finally:
             for made in actors:
                 with contextlib.suppress(Exception):
                     ray.kill(made)
+
+    def _lacking(self, since: float | None, gpus_each: float) -> float | None:
+        """Since when no actor fits in the cluster any more; None where one does.
+
+        Raises:
+            RunnerError: that was so for longer than an actor may take to start.
+        """
+        cpus, gpus = cluster_resources()
+        if cpus >= self.num_cpus and gpus >= gpus_each:
+            return None
+        now = time.monotonic()
+        if since is not None and now - since > self.start_timeout_s:
+            raise RunnerError(
+                f"batch engine 'ray': an actor needs {self.num_cpus:g} CPUs and {gpus_each:g} GPUs, and for "
+                f"{now - since:.0f} s the cluster has had only {cpus:g} and {gpus:g}; did it lose nodes (see "
+                "`ray status`)? The same command continues when they are back"
+            )
+        return now if since is None else since
+
+
+def _got(reference: Any, what: str) -> Any:
+    """What a task of an actor gave.
+
+    Raises:
+        RunnerError: its actors died, or Ray lost it.
+        Exception: what the task raised.
+    """
+    import ray
+    from ray import exceptions
+
+    try:
+        return ray.get(reference)
+    except exceptions.RayTaskError as exc:
+        raise (exc.cause if isinstance(exc.cause, Exception) else exc) from None
+    except exceptions.RayError as exc:
+        told = " ".join(str(exc).split())[:300]
+        if not isinstance(exc, exceptions.RayActorError):
+            said = f"Ray lost {what}: {type(exc).__name__}: {told}; the same command continues"
+        elif what == "an actor":
+            said = f"an actor could not be started: {told}"
+        else:
+            said = f"{what} killed each of {RETRIES + 1} actors that scored it: {told}; is its memory enough?"
+        raise RunnerError(f"batch engine 'ray': {said}") from exc
 
 
 class _UnitActor:

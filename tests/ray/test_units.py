@@ -12,6 +12,7 @@ import pytest
 from parity.batch_engines import batch_engine_names, find_batch_engine
 from parity.errors import ConfigError, FingerprintError, RowsError, RunnerError
 from parity_batch import Settings, plan, score
+from parity_ray import units
 from parity_ray.units import RETRIES, RayBatchEngine
 from tests.batch.jobs import ORDERS, contents, orders, read_parts, run
 from tests.distributed.deadly import dataset, deadly_orders, deaths
@@ -98,6 +99,51 @@ def test_options_are_checked() -> None:
         find_batch_engine("ray", {"num_cpu": "1"})
     with pytest.raises(ConfigError, match="num_gpus = 'two' is not a number of at least 0"):
         find_batch_engine("ray", {"num_gpus": "two"})
+
+
+def test_what_ray_lost_and_what_died_is_told_as_an_error_of_the_runner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import ray
+    from ray import exceptions
+
+    class TaskError(Exception):
+        pass
+
+    def outcome(exc: Exception, what: str) -> BaseException:
+        def get(reference: object) -> object:
+            raise exc
+
+        monkeypatch.setattr(ray, "get", get)
+        with pytest.raises(Exception, match="") as caught:  # noqa: PT011 - whatever it is
+            units._got(object(), what)
+        return caught.value
+
+    for exc, what, said in (
+        (exceptions.RayActorError(), "an actor", "an actor could not be started: "),
+        (exceptions.RayActorError(), "unit part-1", "unit part-1 killed each of 4 actors"),
+        (exceptions.ObjectLostError("00", None, ""), "unit part-1", "Ray lost unit part-1: ObjectLostError"),
+        (exceptions.RaySystemError("no raylet"), "an actor", "Ray lost an actor: RaySystemError"),
+    ):
+        found = outcome(exc, what)
+        assert isinstance(found, RunnerError)
+        assert said in str(found)
+    bad = TaskError("of the task")
+    assert outcome(exceptions.RayTaskError("score", "traceback", bad), "unit part-1") is bad
+
+
+def test_a_cluster_that_lost_its_nodes_for_good_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [(0.0, 0.0)]
+    monkeypatch.setattr(units, "cluster_resources", lambda: room[0])
+    patient, hasty = RayBatchEngine(start_timeout_s=60.0), RayBatchEngine(start_timeout_s=0.0)
+    since = patient._lacking(None, 0.0)
+    assert since is not None
+    assert patient._lacking(since, 0.0) == since, "nodes may come back"
+    with pytest.raises(RunnerError, match=r"an actor needs 1 CPUs and 0 GPUs, and for .* only 0 and 0"):
+        hasty._lacking(since - 1, 0.0)
+    room[0] = (1.0, 0.0)
+    assert hasty._lacking(since - 1, 0.0) is None
+    assert hasty._lacking(None, 1.0) is not None, "a GPU is needed, and there is none"
 
 
 def test_the_command_starts_a_cluster_of_its_own_and_ends_it(tmp_path: Path) -> None:
