@@ -143,6 +143,9 @@ def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: li
 
     assert layout.where is not None
     known = with_partition(schema, source, layout.partition)
+    condition = layout.where.bind_for_statistics(known)
+    if condition is None:
+        return groups
     guarantee: Any = pc.scalar(True)
     for key, value in source.partition.items():
         if schema.get_field_index(key) < 0 and value is not None:
@@ -155,9 +158,7 @@ def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: li
         path, filesystem=files, partition_expression=guarantee, row_groups=groups
     )
     try:
-        return sorted(
-            group.id for group in fragment.subset(filter=layout.where.bind(known), schema=known).row_groups
-        )
+        return sorted(group.id for group in fragment.subset(filter=condition, schema=known).row_groups)
     except pa.ArrowException:  # a type that statistics are not kept of
         return groups
 

@@ -64,6 +64,24 @@ class Where:
         """
         return self._expression(self._tree(), schema)
 
+    def bind_for_statistics(self, schema: pa.Schema) -> pc.Expression | None:
+        """What of the condition least and greatest values may be held against; None where nothing may be.
+
+        Parquet's leave NaN out, and NaN is unequal to all values and not below any: what says `!=` or `not`
+        of a float may hold for a row of a group whose least and greatest values tell otherwise.
+
+        Raises:
+            ConfigError: a value does not fit its column.
+        """
+        tree = self._tree()
+        joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+        parts = tree.values if joined and isinstance(tree, ast.BoolOp) else [tree]
+        safe = [self._expression(part, schema) for part in parts if not _nan_may_pass(part, schema)]
+        whole = safe[0] if safe else None
+        for part in safe[1:]:
+            whole = whole & part
+        return whole
+
     def _tree(self) -> ast.expr:
         try:
             return ast.parse(self.text.strip(), mode="eval").body
@@ -126,9 +144,7 @@ class Where:
             raise self._wrong(node)
         if schema is None:
             return pc.scalar(cast("Any", value))
-        kind: Any = schema.field(column).type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
+        kind = _plain(schema.field(column).type)
         try:
             found: Any = pa.scalar(value)
             if isinstance(value, float) and pa.types.is_integer(kind):
@@ -147,3 +163,14 @@ class Where:
             f"--where {self.text!r}: {part!r} is not understood; write comparisons of columns with values, "
             "`in (..)`, `is None`, joined by and, or, not"
         )
+
+
+def _nan_may_pass(node: ast.expr, schema: pa.Schema) -> bool:
+    nodes = list(ast.walk(node))
+    turned = any(isinstance(item, ast.Not | ast.NotEq | ast.NotIn) for item in nodes)
+    names = {item.id for item in nodes if isinstance(item, ast.Name)}
+    return turned and any(pa.types.is_floating(_plain(schema.field(name).type)) for name in names)
+
+
+def _plain(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

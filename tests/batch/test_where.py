@@ -96,6 +96,36 @@ def test_row_groups_that_cannot_hold_such_a_row_are_not_read(
     assert sum(seen) == 90
 
 
+FLOAT_CONDITIONS = [
+    "x != 2", "not x < 5", "not x >= 1", "not (x == 2 or x < 1)", "x not in (1, 2)", "x < 2", "x == 1",
+    "not x > 1 and k < 4", "k != 1 and x != 1", "x is not None and not x <= 3", "not (x != 2)", "w != 2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", FLOAT_CONDITIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_row_groups_that_are_not_read_hold_no_such_row_not_even_of_nan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    values = random.choice([1.0, 2.0, 2.0, 3.0, np.nan], 60)
+    values[:12] = [1, np.nan, 3, 2, np.nan, 2, np.nan, np.nan, np.nan, 2, 2, 2]
+    table = orders(60)
+    table = table.append_column("x", pa.array(values, mask=random.random(60) < 0.1))
+    table = table.append_column("w", pa.array(values, pa.float32()).dictionary_encode())
+    table = table.append_column("k", pa.array(np.arange(60) // 6))
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet", row_group_size=3)
+    settings = Settings(where=condition)
+    score(tmp_path / "in", tmp_path / "some", ORDERS, columns=["id", "x"], settings=settings)
+    monkeypatch.setattr(stream, "_promising", lambda source, layout, schema, groups: groups)  # type: ignore[misc]
+    score(tmp_path / "in", tmp_path / "all", ORDERS, columns=["id", "x"], settings=settings)
+    some, every = (read_parts(tmp_path / name) for name in ("some", "all"))
+    assert some.column("id").equals(every.column("id"))
+    assert repr(some.column("x").to_pylist()) == repr(every.column("x").to_pylist())
+    assert some.num_rows
+
+
 def test_another_condition_is_another_job(inputs: Path, tmp_path: Path) -> None:
     score(inputs, tmp_path / "out", ORDERS, settings=Settings(where="id < 9"))
     with pytest.raises(DatasetError, match="where: was id < 9, is id < 8"):
