@@ -22,7 +22,7 @@ from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
 from parity_batch.progress import duration
 from parity_batch.settings import Settings
-from parity_batch.stream import read_unit
+from parity_batch.stream import read_unit, with_absent
 from parity_batch.unit import renamed
 
 _SAMPLED_UNITS = 3
@@ -187,7 +187,7 @@ def _sample_unit(
             if warm and number == 0:  # the first batch also pays for what is set up once
                 started = time.perf_counter()
                 engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
-            written.append(part_rows(rows, result, schema))
+            written.append(part_rows(with_absent(rows, ready.plan.layout), result, schema))
             found.seconds += time.perf_counter() - started
             found.rows += rows.num_rows
             found.row_errors += len(result.errors)

@@ -41,7 +41,7 @@ def read_unit(
     """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
 
     A batch of several rows has at most `most_bytes`. They have the layout's columns under the layout's
-    types; a pass-through column that the file lacks is null, and any other that it lacks is not there.
+    types; a column that the file lacks is not there, see `with_absent`.
 
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
@@ -82,7 +82,7 @@ def read_unit(
 
 
 def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.RecordBatch:
-    """The same rows with a layout's columns and types; input columns that are not there stay away."""
+    """The same rows with a layout's columns and types; columns that are not there stay away."""
     arrays: list[Any] = []
     fields: list[pa.Field[Any]] = []
     partition = source.partition
@@ -92,12 +92,22 @@ def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.Rec
             arrays.append(found if found.type == field.type else _cast(found, field.type))
         elif field.name in partition:
             arrays.append(_constant(partition[field.name], field.type, rows.num_rows))
-        elif field.name in layout.columns:
-            arrays.append(pa.nulls(rows.num_rows, field.type))
         else:
             continue
         fields.append(field)
     return _batch(arrays, fields, rows.num_rows)
+
+
+def with_absent(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+    """The rows with nulls for each column that their file lacks: to be written, and not to be scored.
+
+    A field of the handler whose column a file lacks takes its default there.
+    """
+    there = set(rows.schema.names)
+    lacking = [field for field in layout.schema if field.name not in there]
+    arrays = [*rows.columns, *(pa.nulls(rows.num_rows, field.type) for field in lacking)]
+    names = [*rows.schema.names, *(field.name for field in lacking)]
+    return pa.RecordBatch.from_arrays(arrays, names=names) if lacking else rows
 
 
 def _batch(arrays: list[Any], fields: list[pa.Field[Any]], num_rows: int) -> pa.RecordBatch:

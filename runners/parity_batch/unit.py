@@ -26,7 +26,7 @@ from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
-from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, read_unit
+from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, read_unit, with_absent
 
 _AHEAD = 4
 """Micro-batches in flight beside those that are being scored."""
@@ -171,16 +171,16 @@ class UnitScorer:
             for rows, result in results:
                 started = time.perf_counter()
                 place = unit.first_row + part.rows
+                whole = with_absent(rows, layout)
                 if result.errors:
                     errors_path.parent.mkdir(parents=True, exist_ok=True)
-                    inputs = with_absent(rows, failed_schema)
                     positions = _positions(rows)
                     failed.write(
                         error_rows(
-                            inputs, result.errors, source.name, place, failed_schema, positions=positions
+                            whole, result.errors, source.name, place, failed_schema, positions=positions
                         )
                     )
-                part.write(part_rows(rows, result, schema))
+                part.write(part_rows(whole, result, schema))
                 found = Counter(error.kind for error in result.errors)
                 seconds = {**result.timings, "write": time.perf_counter() - started}
                 for tally in (mine, self.tally):
@@ -287,15 +287,6 @@ def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     """The columns of the handler's fields that are there, under the fields' names."""
     fields = {name: column for name, column in layout.fields.items() if column in rows.schema.names}
     return rows.select(list(fields.values())).rename_columns(list(fields))
-
-
-def with_absent(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with a column of nulls for each input column of the errors dataset that their file lacks."""
-    there = set(rows.schema.names)
-    lacking = [field for field in schema if field.name not in there and not field.name.startswith("_")]
-    arrays = [*rows.columns, *(pa.nulls(rows.num_rows, field.type) for field in lacking)]
-    names = [*rows.schema.names, *(field.name for field in lacking)]
-    return pa.RecordBatch.from_arrays(arrays, names=names) if lacking else rows
 
 
 def _too_large(rows: pa.RecordBatch, most: int) -> RowError:

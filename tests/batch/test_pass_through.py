@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parity_batch import Settings, score
-from tests.batch.jobs import ORDERS, orders, read_parts
+from parity_batch import Settings, preview, score
+from tests.batch.jobs import HANDLERS, ORDERS, orders, read_parts
 
 ROWS = 60
 CEST = datetime.timezone(datetime.timedelta(hours=2))
@@ -95,3 +95,22 @@ def test_an_input_column_can_be_passed_through_too(tmp_path: Path) -> None:
     scored = read_parts(tmp_path / "out")
     assert scored.column_names[:2] == ["quantity", "note"]
     assert scored.column("quantity").to_pylist() == orders(ROWS).column("quantity").to_pylist()
+
+
+@pytest.mark.parametrize("columns", [(), ("country",)])
+def test_passing_a_column_through_leaves_the_default_of_its_field_alone(
+    tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    (tmp_path / "in").mkdir()
+    given = pa.table({"weight": [1.0, None, 3.0], "country": ["FR", "FR", "ES"]})
+    pq.write_table(given, tmp_path / "in" / "a.parquet")
+    pq.write_table(given.select(["weight"]), tmp_path / "in" / "b.parquet")
+    score(tmp_path / "in", tmp_path / "out", HANDLERS / "shipping", columns=columns)
+    scored = read_parts(tmp_path / "out")
+    assert scored.column("cost").to_pylist() == [7.0, None, 6.0, 2.0, None, 6.0]
+    failed = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "out" / "_errors").iterdir())]
+    assert pa.concat_tables(failed).column("country").to_pylist() == ["FR", None]
+    if columns:
+        assert scored.column("country").to_pylist() == ["FR", "FR", "ES", None, None, None]
+    mapped = preview(tmp_path / "in", HANDLERS / "shipping", columns=columns)
+    assert (mapped.sample_rows, mapped.sample_row_errors) == (6, 2)
