@@ -3,13 +3,14 @@
     day >= '2024-07-01' and (shop in (3, 5) or country == 'ES') and note is not None
 
 Comparisons of columns with values, `in`, `is None`, `and`, `or`, `not`; written as in Python, and nothing
-of it is run as Python. A text is read as the column's type, so that days and times compare as such. A row
-for which the condition is null is left out, as in SQL.
+of it is run as Python. A text is read as the column's type, so that days and times compare as such; a number
+is for columns of numbers only. A row for which the condition is null is left out, as in SQL.
 """
 
 from __future__ import annotations
 
 import ast
+import decimal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -143,14 +144,13 @@ class Where:
         if not isinstance(value, bool | int | float | str | bytes):
             raise self._wrong(node)
         if schema is None:
-            return pc.scalar(cast("Any", value))
+            return pc.scalar(True)
         kind = _plain(schema.field(column).type)
         try:
-            found: Any = pa.scalar(value)
-            if isinstance(value, float) and pa.types.is_integer(kind):
-                return pc.scalar(found)
-            return pc.scalar(found.cast(kind))
-        except (pa.ArrowException, TypeError, ValueError) as exc:
+            if (advice := _unlike(value, kind)) is not None:
+                raise TypeError(advice)
+            return pc.scalar(_read_as(value, kind))
+        except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as exc:
             reason = " ".join(str(exc).split())
             raise ConfigError(
                 f"--where {self.text!r}: {value!r} cannot be compared with column {column!r} ({kind}): "
@@ -174,3 +174,44 @@ def _nan_may_pass(node: ast.expr, schema: pa.Schema) -> bool:
 
 def _plain(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _unlike(value: bool | float | str | bytes, kind: Any) -> str | None:
+    """What to write in place of a value that is of another sort than a column's, and would be misread."""
+    if isinstance(value, str | bytes):
+        return "write True or False" if pa.types.is_boolean(kind) else None
+    if pa.types.is_boolean(kind):
+        return None if isinstance(value, bool) else "write True or False"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return f"the column holds text, which is ordered letter by letter; write '{value}', as its values are"
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        return "write a date or time as text, such as '2024-07-01' or '2024-07-01T08:00:00'"
+    if isinstance(value, bool) and (pa.types.is_integer(kind) or _is_fraction(kind)):
+        return f"the column holds numbers; write {int(value)}"
+    return None
+
+
+def _read_as(value: bool | float | str | bytes, kind: Any) -> Any:
+    """A value as a column's type.
+
+    Raises:
+        ArrowException, ValueError, ArithmeticError: the type does not hold it.
+    """
+    if isinstance(value, float) and pa.types.is_integer(kind):
+        return pa.scalar(value)
+    if pa.types.is_decimal(kind) and not isinstance(value, bytes):
+        exact = decimal.Decimal(str(value))
+        try:
+            return pa.scalar(exact, kind)
+        except pa.ArrowException:
+            raise ValueError(
+                f"the column holds {kind.precision} digits, {kind.scale} of them after the point; write a "
+                "value of no more"
+            ) from None
+    if isinstance(value, int) and pa.types.is_integer(kind):
+        return pa.scalar(value, kind)
+    return cast("Any", pa.scalar(value)).cast(kind)
+
+
+def _is_fraction(kind: Any) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_decimal(kind)

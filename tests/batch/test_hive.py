@@ -11,6 +11,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
+from parity.errors import DatasetError
 from parity_batch import Settings, preview, score, status
 from tests.batch.jobs import HANDLERS, ORDERS, contents, orders
 
@@ -84,6 +85,19 @@ def test_a_condition_on_a_folder_reads_its_files_only(inputs: Path, tmp_path: Pa
     )
     found = pads.dataset(tmp_path / "out", partitioning="hive").to_table()
     assert found.column("id").to_pylist() == list(range(40, 60))
+
+
+def test_a_number_is_not_compared_with_a_folder_whose_values_are_text(tmp_path: Path) -> None:
+    for month in ("01", "02", "12"):
+        folder = tmp_path / "in" / f"month={month}"
+        folder.mkdir(parents=True)
+        pq.write_table(orders(3), folder / "a.parquet")
+    with pytest.raises(
+        DatasetError, match=r"5 cannot be compared with column 'month' \(string\): .*write '5'"
+    ):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(where="month < 5"))
+    summary = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(where="month < '05'"))
+    assert summary.rows == 6
 
 
 def test_a_handler_may_read_a_folders_value(tmp_path: Path) -> None:

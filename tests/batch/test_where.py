@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,9 @@ def inputs(tmp_path: Path) -> Path:
         ),
         "shop": pa.array([None if row % 10 == 0 else row % 7 for row in range(ROWS)], pa.int8()),
         "city": pa.array(["Bilbao" if row % 3 else "León" for row in range(ROWS)]).dictionary_encode(),
+        "flag": pa.array([row % 2 == 0 for row in range(ROWS)]),
+        "cost": pa.array([decimal.Decimal(row) / 10 for row in range(ROWS)], pa.decimal128(5, 1)),
+        "big": pa.array([2**63 + row for row in range(ROWS)], pa.uint64()),
         "view": pa.array(
             [f"{row} is a text of more than twelve bytes" for row in range(ROWS)], pa.string_view()
         ),
@@ -57,6 +61,12 @@ CONDITIONS = {
     "city == 'León' and id < 30": lambda row: row % 3 == 0 and row < 30,
     "day == '2024-07-02' and id > 190": lambda row: 190 < row < 200,
     "time < '2024-07-01T05:00:00Z'": lambda row: row < 5,
+    "flag == True and id < 9": lambda row: row % 2 == 0 and row < 9,
+    "flag and id < 9": lambda row: row % 2 == 0 and row < 9,
+    "cost < 1.2": lambda row: row < 12,
+    "cost >= 39 and cost != '39.50'": lambda row: row >= 390 and row != 395,
+    f"big < {2**63 + 4}": lambda row: row < 4,
+    "id < '7'": lambda row: row < 7,
     "id < 0": lambda _row: False,
 }
 
@@ -153,6 +163,18 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
         ("shop == 300", "300 cannot be compared with column 'shop' \\(int8\\)"),
         ("day > 'tomorrow'", "'tomorrow' cannot be compared with column 'day'"),
         ("id", "--where 'id'"),
+        ("city < 5", "5 cannot be compared with column 'city' .*holds text.*write '5'"),
+        ("view == 5", "5 cannot be compared with column 'view' .*holds text"),
+        ("time > 2024", "2024 cannot be compared with column 'time' .*write a date or time as text"),
+        ("day > 19000.5", "19000.5 cannot be compared with column 'day'"),
+        ("flag == 2", "2 cannot be compared with column 'flag' .*write True or False"),
+        ("flag == 'yes'", "'yes' cannot be compared with column 'flag' .*write True or False"),
+        ("id == True", "True cannot be compared with column 'id' .*write 1"),
+        ("cost >= 1.25", "1.25 cannot be compared with column 'cost' .*1 of them after the point"),
+        ("cost >= '1.25'", "'1.25' cannot be compared with column 'cost'"),
+        ("cost == 123456.5", "123456.5 cannot be compared with column 'cost'"),
+        ("cost == 'dear'", "'dear' cannot be compared with column 'cost'"),
+        (f"id < {2**70}", "cannot be compared with column 'id'"),
     ],
 )
 def test_a_condition_that_does_not_fit_the_files_is_refused_before_scoring(
