@@ -242,24 +242,73 @@ def rebatch(
     held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
-        start = 0
+        start, sizes = 0, _Sizes(batch)
         while start < batch.num_rows:
-            piece = batch.slice(start, min(rows - held_rows, batch.num_rows - start))
-            while piece.num_rows > 1 and held_bytes + piece.nbytes > most_bytes:
-                piece = piece.slice(0, piece.num_rows // 2)
-            if held and held_bytes + piece.nbytes > most_bytes:
+            count = min(rows - held_rows, batch.num_rows - start)
+            while count > 1 and held_bytes + sizes.of(start, count) > most_bytes:
+                count //= 2
+            size = sizes.of(start, count)
+            if held and held_bytes + size > most_bytes:
                 yield _joined(held)
                 held, held_rows, held_bytes = [], 0, 0
                 continue
-            start += piece.num_rows
-            held.append(piece)
-            held_rows += piece.num_rows
-            held_bytes += piece.nbytes
+            held.append(batch.slice(start, count))
+            start += count
+            held_rows += count
+            held_bytes += size
             if held_rows == rows:
                 yield _joined(held)
                 held, held_rows, held_bytes = [], 0, 0
     if held:
         yield _joined(held)
+
+
+class _Sizes:
+    """How many bytes runs of a batch's rows take, each row with values of its own."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        shared = [place for place, field in enumerate(batch.schema) if _shares(field.type)]
+        self._plain = [column for place, column in enumerate(batch.columns) if place not in shared]
+        each = sum((_row_bytes(batch.column(place)) for place in shared), np.zeros(batch.num_rows, np.int64))
+        self._before = np.concatenate([[0], np.cumsum(each)])
+
+    def of(self, start: int, rows: int) -> int:
+        shared = int(self._before[start + rows] - self._before[start])
+        return shared + sum(column.slice(start, rows).nbytes for column in self._plain)
+
+
+def column_bytes(column: Any) -> int:
+    """The bytes of a column's values, one that rows share counted for each of them."""
+    return int(_row_bytes(column).sum()) if _shares(column.type) else int(column.nbytes)
+
+
+def _shares(kind: Any) -> bool:
+    """Whether `nbytes` of a slice counts values of other rows."""
+    return pa.types.is_dictionary(kind) or pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
+
+
+def _row_bytes(column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The bytes of each row of a column whose rows share buffers."""
+    if pa.types.is_dictionary(column.type):
+        values = column.dictionary
+        of_value = np.append(_value_bytes(values), 0)  # null is the last
+        return of_value[column.indices.cast(pa.int64()).fill_null(len(values)).to_numpy()]
+    return _value_bytes(column)
+
+
+def _value_bytes(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        if not len(values):
+            return np.zeros(0, np.int64)
+        # Arrow's layout of views: 16 bytes each, the first 4 the length; undefined for nulls.
+        views = np.frombuffer(values.buffers()[1], "<i4")[::4][values.offset : values.offset + len(values)]
+        return np.where(values.is_valid().to_numpy(zero_copy_only=False), views, 0).astype(np.int64) + 16
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return cast("Any", pc.binary_length(values)).fill_null(0).to_numpy() + 8
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return cast("Any", pc.binary_length(values)).fill_null(0).cast(pa.int64()).to_numpy() + 4
+    return np.full(len(values), values.nbytes // max(1, len(values)), np.int64)
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -26,7 +26,7 @@ from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
-from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, read_unit, with_absent
+from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, column_bytes, read_unit, with_absent
 
 _AHEAD = 4
 """Micro-batches in flight beside those that are being scored."""
@@ -267,7 +267,7 @@ class UnitScorer:
         started = time.perf_counter()
         inputs = self.engines[0].loaded.inputs
         given = renamed(rows, self.layout)
-        if rows.num_rows == 1 and given.nbytes > self.max_row_bytes:
+        if rows.num_rows == 1 and sum(map(column_bytes, given.columns)) > self.max_row_bytes:
             decoded = Decoded.around(empty_batch(inputs), 1, {0: _too_large(given, self.max_row_bytes)})
         else:
             decoded = decode_table(inputs, given)
@@ -290,7 +290,7 @@ def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
 
 
 def _too_large(rows: pa.RecordBatch, most: int) -> RowError:
-    sizes = {name: column.nbytes for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+    sizes = {name: column_bytes(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
     name = max(sizes, key=lambda name: sizes[name])
     return RowError(
         0,

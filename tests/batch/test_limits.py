@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,6 +131,39 @@ def test_micro_batches_are_cut_short_by_bytes_and_no_row_is_lost() -> None:
     assert [row for batch in found for row in batch.column(0).to_pylist()] == list(range(10))
     assert all(batch.num_rows == 1 or batch.nbytes <= 1000 for batch in found)
     assert 5 <= len(found) <= 7
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
+@pytest.mark.parametrize("where", ["", "id >= 0"])
+def test_a_row_has_the_size_of_its_own_values_and_not_of_all_that_its_column_shares(
+    tmp_path: Path, kind: Any, where: str
+) -> None:
+    sizes = [900_000, *(1_000 + row for row in range(300)), 2_000_000]
+    table = texts(sizes)
+    table = table.set_column(1, "text", table.column("text").cast(kind))
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    settings = Settings(max_row_bytes=1_000_000, batch_rows=64, where=where)
+    summary = score(
+        tmp_path / "in", tmp_path / "out", HANDLERS / "lengths", columns=["id"], settings=settings
+    )
+    assert read_parts(tmp_path / "out").column("length").to_pylist() == [*sizes[:-1], None]
+    assert summary.failed_rows == 1
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.int64(), pa.string_view()], ids=str)
+def test_a_dictionary_is_cut_where_its_plain_values_are(kind: Any) -> None:
+    values = [str(row % 7) * (row % 7 * 90) or "0" for row in range(200)]
+    plain = pa.array(range(200) if kind == pa.int64() else values).cast(kind)
+    plain = pa.concat_arrays([plain, pa.nulls(9, kind), plain])
+    words = plain.cast(pa.string() if kind == pa.string_view() else kind).dictionary_encode()
+    found = [
+        [batch.num_rows for batch in stream.rebatch([pa.record_batch({"x": column})], 50, most_bytes=9000)]
+        for column in (plain, words)
+    ]
+    assert sum(found[1]) == 409
+    assert max(len(found[0]), len(found[1])) < 409 / 10
+    assert abs(len(found[0]) - len(found[1])) <= 2
 
 
 @pytest.mark.slow
