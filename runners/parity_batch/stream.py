@@ -21,8 +21,8 @@ from parity_batch.layout import Layout, with_partition
 from parity_batch.places import file_system, open_file
 from parity_batch.plan import Unit
 
-ROW = pa.field("__row", pa.int64(), nullable=False)
-"""Where rows are chosen, the column of their positions in the source."""
+ROW = pa.field("\0row", pa.int64(), nullable=False)
+"""Where rows are chosen, the column of their positions in the source; no source has one of this name."""
 
 BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024

@@ -172,9 +172,9 @@ class UnitScorer:
                 started = time.perf_counter()
                 place = unit.first_row + part.rows
                 whole = with_absent(rows, layout)
+                positions = _positions(rows)
                 if result.errors:
                     errors_path.parent.mkdir(parents=True, exist_ok=True)
-                    positions = _positions(rows)
                     failed.write(
                         error_rows(
                             whole, result.errors, source.name, place, failed_schema, positions=positions
@@ -185,7 +185,7 @@ class UnitScorer:
                 seconds = {**result.timings, "write": time.perf_counter() - started}
                 for tally in (mine, self.tally):
                     tally.count(result.num_rows, found, seconds)
-                self.tally.check(_last_error(source.name, place, result))
+                self.tally.check(_last_error(source.name, place, positions, result))
             # Once more: the reader, ahead of the model, was done with the file long ago.
             check_unchanged(unit)
             if failed.rows:
@@ -301,8 +301,9 @@ def _too_large(rows: pa.RecordBatch, most: int) -> RowError:
     )
 
 
-def _last_error(source: str, first_row: int, result: Result) -> str:
+def _last_error(source: str, first_row: int, positions: Sequence[int] | None, result: Result) -> str:
     if not result.errors:
         return ""
     error = result.errors[-1]
-    return f"{source} row {first_row + error.row}: {error.kind}: {error.message}"
+    row = first_row + error.row if positions is None else positions[error.row]
+    return f"{source} row {row}: {error.kind}: {error.message}"

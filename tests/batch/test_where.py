@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from parity.errors import ConfigError, DatasetError
+from parity.errors import ConfigError, DatasetError, RowsError
 from parity_batch import Settings, score, stream
 from parity_batch.where import Where
 from tests.batch.jobs import ORDERS, orders, read_parts, run
@@ -134,6 +135,24 @@ def test_row_groups_that_are_not_read_hold_no_such_row_not_even_of_nan(
     assert some.column("id").equals(every.column("id"))
     assert repr(some.column("x").to_pylist()) == repr(every.column("x").to_pylist())
     assert some.num_rows
+
+
+@pytest.mark.parametrize("where", ["", "__row > 300"])
+def test_a_column_of_any_name_is_the_users_own(inputs: Path, tmp_path: Path, where: str) -> None:
+    table = pq.read_table(inputs / "a.parquet")
+    table = table.append_column("__row", pa.array([3 * row for row in range(ROWS)]))
+    pq.write_table(table, inputs / "a.parquet", row_group_size=90)
+    score(inputs, tmp_path / "out", ORDERS, columns=["id", "__row"], settings=Settings(where=where))
+    scored = read_parts(tmp_path / "out")
+    assert scored.column("__row").to_pylist() == pc.multiply(scored.column("id"), 3).to_pylist()
+    failed = pq.ParquetFile(tmp_path / "out" / "_errors" / "part-00000-u00000.parquet").read()
+    assert failed.column("__row").to_pylist() == pc.multiply(failed.column("_row"), 3).to_pylist()
+
+
+def test_the_last_error_is_named_by_its_place_in_the_source(inputs: Path, tmp_path: Path) -> None:
+    settings = Settings(where="id >= 300", max_errors=0)
+    with pytest.raises(RowsError, match=r"the last one: a\.parquet row 3[05]7: rejected: .*quantity -1"):
+        score(inputs, tmp_path / "out", ORDERS, settings=settings)
 
 
 def test_another_condition_is_another_job(inputs: Path, tmp_path: Path) -> None:
