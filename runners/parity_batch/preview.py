@@ -23,7 +23,7 @@ from parity_batch.prepared import Prepared, prepare
 from parity_batch.progress import duration
 from parity_batch.settings import Settings
 from parity_batch.stream import read_unit, with_absent
-from parity_batch.unit import renamed
+from parity_batch.unit import positions_of, renamed
 
 _SAMPLED_UNITS = 3
 _SAMPLED_BATCHES = 4
@@ -37,6 +37,7 @@ class Preview:
         handler: name and version.
         files: the input files.
         rows: their rows.
+        kept_rows: about how many of them are scored: those for which the condition holds, by the sample.
         units: the units of work, each one part.
         read_bytes: about how many bytes the columns that are read have in memory.
         mapping: for each field its column and the column's type; null where it takes its default.
@@ -54,6 +55,7 @@ class Preview:
     handler: str
     files: int
     rows: int
+    kept_rows: int
     units: int
     read_bytes: int
     mapping: dict[str, tuple[str, str] | None]
@@ -82,6 +84,8 @@ class Preview:
             source = "its default" if found is None else f"column {found[0]} ({found[1]})"
             lines.append(f"  {field} from {source}")
         lines.append("writes " + ", ".join(f"{name}: {kind}" for name, kind in self.schema.items()))
+        if self.kept_rows < self.rows:
+            lines.append(f"--where leaves about {self.kept_rows:,} of the rows, by a sample")
         if self.sample_rows:
             time_left = "" if self.estimated_seconds is None else f"{duration(self.estimated_seconds)} and "
             lines.append(
@@ -115,9 +119,9 @@ def preview(
     sample = _sample(ready, schema)
     rows = plan.num_rows
     seconds = None
-    if ready.settings.engine == LOCAL and sample.rows:
+    if ready.settings.engine == LOCAL and sample.read_rows:
         workers = ready.settings.workers or default_workers(ready.profile.device, ready.preprocess_workers)
-        seconds = round(sample.seconds / sample.rows * rows / workers + sample.load_seconds, 1)
+        seconds = round(sample.seconds / sample.read_rows * rows / workers + sample.load_seconds, 1)
     mapping = {
         field: (layout.fields[field], str(layout.schema.field(layout.fields[field]).type))
         if field in layout.fields
@@ -128,6 +132,7 @@ def preview(
         handler=f"{ready.loaded.name}@{ready.loaded.version}",
         files=len(plan.sources),
         rows=rows,
+        kept_rows=round(sample.rows / sample.read_rows * rows) if sample.read_rows else rows,
         units=len(plan.units),
         read_bytes=sum(unit.size_bytes for unit in plan.units),
         mapping=mapping,
@@ -139,13 +144,14 @@ def preview(
         sample_error=sample.error,
         load_seconds=round(sample.load_seconds, 2),
         estimated_seconds=seconds,
-        estimated_bytes=round(sample.size_bytes / sample.rows * rows) if sample.rows else 0,
+        estimated_bytes=round(sample.size_bytes / sample.read_rows * rows) if sample.rows else 0,
     )
 
 
 @dataclass
 class _Sample:
     rows: int = 0
+    read_rows: int = 0
     row_errors: int = 0
     error: str = ""
     seconds: float = 0.0
@@ -165,6 +171,8 @@ def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
         found.load_seconds = time.perf_counter() - started
         for number, unit in enumerate(unit for unit in units if unit.part in chosen):
             written += _sample_unit(ready, engine, unit, schema, found, warm=number == 0)
+    if not written:  # the condition holds for no row of the sample
+        return found
     sink = pa.BufferOutputStream()
     pq.write_table(
         pa.concat_tables(written).unify_dictionaries(), sink, compression="zstd", compression_level=1
@@ -177,12 +185,17 @@ def _sample_unit(
     ready: Prepared, engine: Engine, unit: Unit, schema: pa.Schema, found: _Sample, *, warm: bool
 ) -> list[pa.Table]:
     written: list[pa.Table] = []
+    read = 0
     with contextlib.closing(read_unit(unit, ready.plan.layout, ready.batch_rows)) as batches:
         for number in range(_SAMPLED_BATCHES):
             started = time.perf_counter()
             rows = next(batches, None)
             if rows is None:
+                read = unit.num_rows
+                found.seconds += time.perf_counter() - started
                 break
+            positions = positions_of(rows)
+            read = positions[-1] + 1 - unit.first_row if positions else read + rows.num_rows
             result = engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
             if warm and number == 0:  # the first batch also pays for what is set up once
                 started = time.perf_counter()
@@ -193,4 +206,5 @@ def _sample_unit(
             found.row_errors += len(result.errors)
             if result.errors and not found.error:
                 found.error = f"{unit.source.name}: {result.errors[0].message}"
+    found.read_rows += read
     return written

@@ -172,7 +172,7 @@ class UnitScorer:
                 started = time.perf_counter()
                 place = unit.first_row + part.rows
                 whole = with_absent(rows, layout)
-                positions = _positions(rows)
+                positions = positions_of(rows)
                 if result.errors:
                     errors_path.parent.mkdir(parents=True, exist_ok=True)
                     failed.write(
@@ -277,7 +277,7 @@ class UnitScorer:
         return decoded
 
 
-def _positions(rows: pa.RecordBatch) -> list[int] | None:
+def positions_of(rows: pa.RecordBatch) -> list[int] | None:
     """The rows' positions in the source, where they were chosen by a condition."""
     place = rows.schema.get_field_index(ROW.name)
     return None if place < 0 else cast("list[int]", rows.column(place).to_pylist())

@@ -46,6 +46,19 @@ def test_a_dry_run_of_no_rows_has_no_estimate(tmp_path: Path) -> None:
     assert (found.rows, found.sample_rows, found.estimated_seconds) == (0, 0, None)
 
 
+@pytest.mark.parametrize(("where", "kept"), [("id >= 100000", 0), ("id < 600", 600), ("quantity < 10", 300)])
+def test_a_dry_run_with_a_condition_counts_the_rows_that_are_left(
+    tmp_path: Path, where: str, kept: int
+) -> None:
+    write_orders(tmp_path / "in", (600, 600), row_group_rows=200)
+    found = preview(tmp_path / "in", ORDERS, settings=Settings(where=where, batch_rows=200))
+    assert (found.rows, found.kept_rows) == (1200, kept)
+    assert (found.sample_rows > 0) == (kept > 0)
+    assert (found.estimated_bytes > 0) == (kept > 0)
+    assert found.estimated_seconds is not None
+    assert f"--where leaves about {kept:,} of the rows" in found.describe()
+
+
 def test_a_status_follows_a_job(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (300, 200, 100))
     score(tmp_path / "in", tmp_path / "out", ORDERS)
