@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ from parity_batch.places import Place, open_file, size_and_time
 
 _MAGICS = (b"PAR1", b"PARE")
 _TAIL_BYTES = 8
+_FIRST_YEAR, _LAST_YEAR = 1677, 2262
+"""Within which nanoseconds since 1970 fit 64 bits."""
+
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -72,6 +76,7 @@ class Source:
         num_rows: its rows.
         row_groups: its row groups in order.
         schema: its Arrow schema.
+        far_times: columns of times not in nanoseconds that, by its statistics, nanoseconds may not hold.
     """
 
     file: SourceFile
@@ -79,6 +84,7 @@ class Source:
     num_rows: int
     row_groups: tuple[RowGroup, ...]
     schema: pa.Schema
+    far_times: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -105,6 +111,9 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
                 _row_group(metadata.row_group(position), columns)
                 for position in range(metadata.num_row_groups)
             )
+            far = frozenset(
+                name for name in columns if _coarse(schema, name) and not _within_nanoseconds(metadata, name)
+            )
     except (OSError, pa.ArrowException) as exc:
         text = " ".join(str(exc).split())
         raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
@@ -114,6 +123,7 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         num_rows=metadata.num_rows,
         row_groups=groups,
         schema=schema,
+        far_times=far,
     )
 
 
@@ -148,3 +158,32 @@ def _row_group(metadata: pq.RowGroupMetaData, columns: Collection[str]) -> RowGr
         if column.path_in_schema.partition(".")[0] in columns:
             size += column.total_uncompressed_size
     return RowGroup(metadata.num_rows, size)
+
+
+def _coarse(schema: pa.Schema, name: str) -> bool:
+    """Whether a column holds times in a unit other than nanoseconds."""
+    if schema.names.count(name) != 1:
+        return False
+    kind: Any = schema.field(name).type
+    return pa.types.is_timestamp(kind) and kind.unit != "ns"
+
+
+def _within_nanoseconds(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether statistics tell that every time of a column is one that nanoseconds hold, 1677 to 2262."""
+    if not metadata.num_row_groups:
+        return True
+    first = metadata.row_group(0)
+    place = next(at for at in range(metadata.num_columns) if first.column(at).path_in_schema == name)
+    for group in range(metadata.num_row_groups):
+        column: Any = metadata.row_group(group).column(place)
+        found = column.statistics
+        if found is not None and found.has_null_count and found.null_count == column.num_values:
+            continue
+        if found is None or not found.has_min_max:
+            return False
+        try:
+            if not (found.min.year > _FIRST_YEAR and found.max.year < _LAST_YEAR):
+                return False
+        except (ValueError, OverflowError, pa.ArrowException):  # no year that Python has
+            return False
+    return True

@@ -1,8 +1,9 @@
 """One schema for all input files: which columns are read, and as which types, or why they do not fit.
 
 Types that differ between files are made one only where no value can change: a wider integer or float, text
-of any form, a finer time unit. A pass-through column that a file lacks is null there, where it may be null
-in the others. Whatever else differs is refused, and the first file that differs is named.
+of any form, a finer time unit (nanoseconds where the statistics of the others allow it). A pass-through
+column that a file lacks is null there, where it may be null in the others. Whatever else differs is refused,
+and the first file that differs is named.
 """
 
 from __future__ import annotations
@@ -301,6 +302,14 @@ def _join(name: str, sources: Sequence[Source], *, passed: bool) -> _Joined:
                 f"{joined} in all parts"
             )
         kind = joined
+    for source, field in having:
+        if field.type != kind and str(kind).startswith("timestamp[ns") and name in source.far_times:
+            problems.append(
+                f"{source.name}: column {name!r} is {field.type}, and {kind} in another file; by the file's "
+                "statistics it may hold times before 1678 or after 2261, which nanoseconds do not: cast one "
+                "of them first"
+            )
+            return _Joined(None, problems, notes)
     if lacking and passed:
         strict = next((source.name for source, field in having if not field.nullable), None)
         more = f" and {len(lacking) - 1} more files" if len(lacking) > 1 else ""

@@ -89,7 +89,7 @@ def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.Rec
     for field in layout.schema:
         if (place := rows.schema.get_field_index(field.name)) >= 0:
             found: Any = rows.column(place)
-            arrays.append(found if found.type == field.type else _cast(found, field.type))
+            arrays.append(found if found.type == field.type else _cast(found, field, source))
         elif field.name in partition:
             arrays.append(_constant(partition[field.name], field.type, rows.num_rows))
         else:
@@ -220,10 +220,16 @@ def _taken(batch: pa.RecordBatch, kept: np.ndarray[Any, np.dtype[np.int64]]) -> 
         return cast("Any", pa).concat_batches([batch.slice(int(row), 1) for row in kept])
 
 
-def _cast(array: Any, kind: pa.DataType) -> Any:
+def _cast(array: Any, field: pa.Field[Any], source: SourceFile) -> Any:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    return array.cast(kind)
+    try:
+        return array.cast(field.type)
+    except pa.ArrowInvalid as exc:
+        raise UnreadableError(
+            f"{source.name}: column {field.name!r} is {array.type} and {field.type} in other files, which "
+            f"cannot hold its values: {' '.join(str(exc).split())}; cast one of them first"
+        ) from exc
 
 
 def check_unchanged(unit: Unit) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from parity.errors import DatasetError
 from parity.registry import load_handler
-from parity_batch import Settings, score
+from parity_batch import Settings, footers, score
 from parity_batch.layout import wider
 from parity_batch.plan import make_plan
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, read_parts
@@ -81,6 +81,48 @@ def test_types_that_do_not_are_refused_and_the_first_file_that_differs_is_named(
         make_plan([tmp_path], load_handler(ORDERS), ["passed"])
     here, there = (pq.read_schema(tmp_path / f"{name}.parquet").field("passed").type for name in "ca")
     assert f"c.parquet: pass-through column 'passed' is {here}, and {there} in a.parquet" in str(caught.value)
+
+
+END_OF_TIME = datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)
+NOW = datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("turned", [False, True])
+def test_times_that_nanoseconds_may_not_hold_are_not_made_nanoseconds(
+    tmp_path: Path, unit: Any, statistics: bool, turned: bool
+) -> None:
+    fine = orders(2).append_column("passed", pa.array([NOW, None], pa.timestamp("ns", "UTC")))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(fine, folder / ("b.parquet" if turned else "a.parquet"))
+    coarse = folder / ("a.parquet" if turned else "b.parquet")
+    near = pa.array([NOW, None], pa.timestamp(unit, "UTC"))
+    pq.write_table(orders(2).append_column("passed", near), coarse, write_statistics=statistics)
+    if statistics:
+        score(folder, tmp_path / "out", ORDERS, columns=["passed"])
+        assert read_parts(tmp_path / "out").column("passed").to_pylist() == [NOW, None, NOW, None]
+        far = pa.array([NOW, END_OF_TIME], pa.timestamp(unit, "UTC"))
+        pq.write_table(orders(2).append_column("passed", far), coarse)
+    with pytest.raises(DatasetError) as caught:
+        score(folder, tmp_path / "other", ORDERS, columns=["passed"])
+    assert f"{coarse.name}: column 'passed' is timestamp[{unit}, tz=UTC]" in str(caught.value)
+    assert "damaged" not in str(caught.value)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_value_that_the_wider_type_does_not_hold_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "in", "a", pa.array([END_OF_TIME], pa.timestamp("us", "UTC")))
+    write(tmp_path / "in", "b", pa.array([NOW], pa.timestamp("ns", "UTC")))
+    monkeypatch.setattr(footers, "_within_nanoseconds", lambda metadata, name: True)  # type: ignore[misc]
+    with pytest.raises(
+        DatasetError, match=r"a\.parquet: column 'passed' .* cannot hold its values"
+    ) as caught:
+        score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["passed"])
+    assert "damaged" not in str(caught.value)
 
 
 def test_a_column_that_a_file_lacks_is_null_there_and_noted(tmp_path: Path) -> None:
