@@ -101,6 +101,7 @@ def fit(
         where: which rows are to be scored.
     """
     notes: list[str] = []
+    twice = _named_by_folder_too(sources, columns)
     partition = partition_schema(sources)
     if partition.names:
         sources = [
@@ -123,6 +124,7 @@ def fit(
         f"{files[0]}{f' and {len(files) - 1} more files' if len(files) > 1 else ''}: {problem}"
         for problem, files in found_in.items()
     ]
+    problems += twice
     found: list[pa.Field[Any]] = []
     for name in dict.fromkeys((*fields.values(), *columns)):
         joined = _join(name, fitting, passed=name in columns)
@@ -153,6 +155,21 @@ def with_partition(schema: pa.Schema, file: SourceFile, partition: pa.Schema) ->
         return schema
     more = [partition.field(key) for key in file.partition if key not in schema.names]
     return pa.schema([*schema, *more], metadata=cast("Any", schema.metadata))
+
+
+def _named_by_folder_too(sources: Sequence[Source], columns: Sequence[str]) -> list[str]:
+    """Pass-through columns that files have and the names of their folders too: a part can keep one only."""
+    problems: list[str] = []
+    for name in columns:
+        both = [item.name for item in sources if name in item.file.partition and name in item.schema.names]
+        if both:
+            more = f" and {len(both) - 1} more files" if len(both) > 1 else ""
+            problems.append(
+                f"{both[0]}{more}: pass-through column {name!r} is in the file and in the name of its "
+                "folder, and readers of the parts take it from the folder; leave it out of --columns, or "
+                "rename it in the data"
+            )
+    return problems
 
 
 def _whole(values: set[str | None]) -> bool:

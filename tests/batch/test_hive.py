@@ -100,6 +100,19 @@ def test_a_number_is_not_compared_with_a_folder_whose_values_are_text(tmp_path: 
     assert summary.rows == 6
 
 
+def test_a_column_that_is_also_a_folders_is_not_lost_in_silence(tmp_path: Path) -> None:
+    for day in (1, 2):
+        folder = tmp_path / "in" / f"day={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(orders(3).append_column("day", pa.array([7, 8, 9])), folder / "a.parquet")
+    with pytest.raises(
+        DatasetError, match=r"day=1/a\.parquet and 1 more files: .* 'day' is in the file and in"
+    ):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["id", "day"])
+    assert not (tmp_path / "out").exists()
+    assert score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["id"]).rows == 6
+
+
 def test_a_handler_may_read_a_folders_value(tmp_path: Path) -> None:
     for value in ("a", "%C3%B1o", "__HIVE_DEFAULT_PARTITION__"):
         folder = tmp_path / "in" / f"text={value}"
