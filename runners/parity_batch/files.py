@@ -85,7 +85,9 @@ def _at_urls(urls: Sequence[str]) -> list[InputFile]:
             if place in seen:
                 raise DatasetError(f"{place} is named twice, by {seen[place]} and by {url}; name it once")
             seen[place] = url
-            files.append(InputFile(place, name if len(urls) == 1 else place.partition("?")[0]))
+            base = url.partition("?")[0]
+            whole = base if place == url else f"{base.rstrip('/')}/{name}"
+            files.append(InputFile(place, name if len(urls) == 1 else whole))
     return files
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import pyarrow as pa
 
 from parity.errors import DatasetError
+
+_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file")
 
 Place = Path | str
 """A path of this machine, or a URL."""
@@ -73,7 +76,13 @@ def below(url: str) -> list[tuple[str, str]]:
     root = path.strip("/")
     names = sorted(item.path.strip("/").removeprefix(root).strip("/") for item in found)
     base, mark, options = url.partition("?")
-    return [(f"{base.rstrip('/')}/{name}{mark}{options}", name) for name in names]
+    spelled = _as_in_urls if url.partition("://")[0] in _PYARROW else str
+    return [(f"{base.rstrip('/')}/{spelled(name)}{mark}{options}", name) for name in names]
+
+
+def _as_in_urls(name: str) -> str:
+    """A path with what has a meaning in URLs written as %XX, which pyarrow reads, and fsspec does not."""
+    return quote(name, safe="/=:@,;+!$&'()*~")
 
 
 @functools.lru_cache(maxsize=64)
@@ -100,7 +109,7 @@ def file_system(url: str) -> tuple[Any, str]:
     import pyarrow.fs as pafs
 
     scheme, _, rest = url.partition("://")
-    if scheme in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"):
+    if scheme in _PYARROW:
         try:
             return cast("Any", pafs.FileSystem).from_uri(url)
         except (OSError, pa.ArrowException, ValueError, ImportError) as exc:

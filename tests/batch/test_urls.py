@@ -68,6 +68,25 @@ def test_a_file_url_is_a_file(tmp_path: Path) -> None:
     assert scored.column("total").to_pylist() == expected_total(table).tolist()
 
 
+@pytest.mark.parametrize("name", ["a%3Ab", "50%", "a b", "a#b", "a+b;c", "ñ", "a?b"])
+@pytest.mark.parametrize("several", [False, True])
+def test_names_that_mean_something_in_urls_are_found_as_they_are(
+    tmp_path: Path, name: str, several: bool
+) -> None:
+    folder = tmp_path / "in" / f"day={name}"
+    folder.mkdir(parents=True)
+    pq.write_table(orders(5), folder / f"{name}.parquet")
+    write_orders(tmp_path / "more", (4,))
+    urls = [f"file://{tmp_path}/in", *([f"file://{tmp_path}/more"] if several else [])]
+    paths = [url.removeprefix("file://") for url in urls]
+    for output, inputs in (("there", urls), ("here", paths)):
+        score(inputs, tmp_path / output, ORDERS, columns=["id"])
+    there = {path.rpartition("day=")[2]: data for path, data in parts(tmp_path / "there").items()}
+    here = {path.rpartition("day=")[2]: data for path, data in parts(tmp_path / "here").items()}
+    assert there == here
+    assert len(here) == len(urls)
+
+
 def test_what_is_wrong_behind_urls_is_told_at_once(tmp_path: Path, memory: Any) -> None:
     memory.pipe("/data/day=0/zero.parquet", b"")
     memory.pipe("/data/day=1/cut.parquet", b"PAR1....PAR1")
