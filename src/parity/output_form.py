@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parity.errors import ConfigError, DatasetError, shown
 from parity.fields import Field, Tensor
@@ -69,7 +70,46 @@ def formed(column: Any, kind: pa.DataType) -> Any:
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         made = [pa.ExtensionArray.from_storage(kind, chunk.cast(kind.storage_type)) for chunk in chunks]
         return cast("Any", pa).chunked_array(made, kind)
+    if _has_nanoseconds(column.type):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        column = cast("Any", pa).chunked_array([_floored(chunk) for chunk in chunks], column.type)
     return column.cast(kind, safe=False)
+
+
+def _has_nanoseconds(kind: Any) -> bool:
+    if _is_list(kind) or pa.types.is_map(kind) or pa.types.is_struct(kind):
+        return any(_has_nanoseconds(kind.field(at).type) for at in range(kind.num_fields))
+    return pa.types.is_timestamp(kind) and kind.unit == "ns"
+
+
+def _is_list(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _floored(array: Any) -> Any:
+    """The same values, times in nanoseconds brought down to whole microseconds, which a cast then keeps."""
+    kind = array.type
+    if not _has_nanoseconds(kind):
+        return array
+    if pa.types.is_timestamp(kind):
+        times = array.cast(pa.int64())
+        whole = pc.multiply(pc.divide(times, 1000), 1000)  # towards 1970
+        least = pa.scalar(-(2**63) + 1000, pa.int64())
+        down = pc.and_(pc.greater(whole, times), pc.greater(times, least))  # no lower one fits
+        below = pc.if_else(down, 1000, 0)
+        return pc.subtract(whole, below).cast(kind)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        inner = [_floored(array.field(at)) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(inner, fields=fields, mask=array.is_null())
+    if pa.types.is_map(kind):
+        made: Any = pa.StructArray.from_arrays(
+            [_floored(array.keys), _floored(array.items)], fields=[kind.key_field, kind.item_field]
+        )
+    else:
+        made = _floored(array.values)
+    buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
+    return cast("Any", pa.Array).from_buffers(kind, len(array), buffers, offset=array.offset, children=[made])
 
 
 def spark_type(kind: Any) -> pa.DataType | None:
@@ -94,6 +134,13 @@ def spark_type(kind: Any) -> pa.DataType | None:
         if pa.types.is_fixed_size_list(kind):
             return pa.list_(value, kind.list_size)
         return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
+    if pa.types.is_map(kind):
+        key, item = spark_type(kind.key_type), spark_type(kind.item_type)
+        if key is None or item is None:
+            return None
+        return cast("Any", pa).map_(
+            kind.key_field.with_type(key), kind.item_field.with_type(item), keys_sorted=kind.keys_sorted
+        )
     if pa.types.is_struct(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
         made: list[pa.Field[Any]] = []

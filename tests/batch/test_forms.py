@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.errors import ConfigError, DatasetError
-from parity.output_form import OutputForm, spark_type
+from parity.output_form import OutputForm, formed, spark_type
 from parity_batch import Settings, score
 from tests.batch.jobs import ORDERS, orders, read_parts
 
@@ -60,6 +60,70 @@ def test_types_that_spark_lacks_are_narrowed(
     found = read_parts(tmp_path / "out").column("passed")
     assert str(found.type).replace("element", "item") == str(kind).replace("element", "item")
     assert found.to_pylist()[:2] == values
+
+
+TIME = pa.timestamp("ns", "UTC")
+ARROW: Any = pa
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def micros(values: Any) -> Any:
+    """Times within lists, structs and maps as whole microseconds."""
+    if isinstance(values, datetime.datetime):
+        return round((values - EPOCH) / datetime.timedelta(microseconds=1))
+    if isinstance(values, dict):
+        return {key: micros(value) for key, value in cast("Any", values).items()}
+    return [micros(value) for value in values] if isinstance(values, list | tuple) else values
+
+
+def nested_times() -> list[tuple[Any, list[Any]]]:
+    """Columns of nanoseconds, and what they are in microseconds, rounded down."""
+    times = ARROW.array([-1, None, -1000, -1001, 0, 999, 1001], pa.int64()).cast(TIME)
+    floor = [-1, None, -1, -2, 0, 0, 1]
+    keys, letters = ARROW.array(list("abcdefg")), "abcdefg"
+    struct = ARROW.StructArray.from_arrays([times, keys], ["t", "k"], mask=pa.array([False] * 6 + [True]))
+    structs: list[Any] = [{"t": t, "k": k} for t, k in zip(floor[:6], letters[:6], strict=True)]
+    structs.append(None)
+    pairs = [[k, t] for k, t in zip(letters, floor, strict=True)]
+    offsets = ARROW.array([0, 2, None, 2, 5, 7], pa.int32())
+
+    def cut(values: list[Any]) -> list[Any]:
+        return [values[0:2], [], None, values[2:5], values[5:7]]
+
+    return [
+        (times, floor),
+        (struct, structs),
+        (ARROW.ListArray.from_arrays(offsets, times), cut(floor)),
+        (ARROW.LargeListArray.from_arrays(offsets.cast(pa.int64()), times), cut(floor)),
+        (ARROW.FixedSizeListArray.from_arrays(times.slice(1), 2), [floor[1:3], floor[3:5], floor[5:7]]),
+        (ARROW.ListArray.from_arrays(offsets, struct), cut(structs)),
+        (ARROW.MapArray.from_arrays(offsets, keys, times), cut(pairs)),
+    ]
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_nanoseconds_are_rounded_down_at_any_depth(start: int, chunked: bool) -> None:
+    for given, expected in nested_times():
+        kind = spark_type(given.type)
+        assert kind is not None
+        assert "ns" not in str(kind)
+        column = given.slice(start)
+        found = formed(pa.chunked_array([column, column]) if chunked else column, kind)
+        found.validate(full=True)
+        assert found.type == kind
+        assert micros(found.to_pylist()) == expected[start:] * (2 if chunked else 1)
+
+
+def test_times_within_maps_are_written_as_spark_reads_them(tmp_path: Path) -> None:
+    values = [[("a", EPOCH - datetime.timedelta(microseconds=1))], None, [("b", EPOCH)]]
+    write(tmp_path / "in", passed=pa.array(values, pa.map_(pa.string(), TIME)))
+    settings = Settings(form=OutputForm(spark=True))
+    score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["passed"], settings=settings)
+    found = read_parts(tmp_path / "out").column("passed")
+    assert cast("Any", found.type).item_type == pa.timestamp("us", "UTC")
+    assert micros(found.to_pylist()) == [[["a", -1]], None, [["b", 0]]]
+    assert spark_type(pa.map_(pa.string(), pa.time64("us"))) is None
 
 
 @pytest.mark.parametrize("kind", [pa.time64("us"), pa.decimal256(70, 2), pa.list_(pa.time32("s"))], ids=str)
