@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any
 
@@ -144,12 +145,12 @@ def test_rows_survive_v2_with_bytes(batch: Batch) -> None:
         body, length = sent
         request = oip.decode_request(batch.schema, body, json_length=length)
         assert_survives(request.decoded, rows_)
-        try:
+        with contextlib.suppress(RowsError):
             answer, length = oip.encode_binary_response(rows_, request, "m")
-        except RowsError as exc:
-            assert "has no token in JSON" in str(exc)  # in a list or struct, which V2 has no tensors for
+            assert_same_bits(oip.decode_response(batch.schema, answer, length), rows_)
             continue
-        assert_same_bits(oip.decode_response(batch.schema, answer, length), rows_)
+        # NaN in a list or struct, for which V2 has no tensors.
+        assert any(isinstance(row, RowError) for row in rows.encode_rows(rows_))
 
 
 def grpc_request(batch: Batch) -> bytes | str:

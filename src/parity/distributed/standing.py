@@ -151,6 +151,7 @@ class Standing:
             self._scratch = tempfile.TemporaryDirectory(prefix="parity-standing-")
             atexit.register(self.close)
             environment = {key: value for key, value in os.environ.items() if key != TAP_VARIABLE}
+            environment["PYTHONUNBUFFERED"] = "1"  # what it says last is not lost when it dies
             with (Path(self._scratch.name) / _LOG).open("wb") as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", self._module],
