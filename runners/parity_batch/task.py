@@ -6,75 +6,20 @@ import contextlib
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from parity.distributed import Placement
 from parity.engine import Engine
-from parity.errors import ConfigError, FingerprintError
+from parity.errors import ConfigError
 from parity.handler import LoadedHandler
 from parity.output_form import OutputForm
 from parity.profile import Profile
-from parity.registry import load_handler_anew
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
 from parity_batch.plan import Unit
 from parity_batch.stream import UnreadableError
 from parity_batch.summary import peak_rss_bytes
 from parity_batch.unit import Tally, UnitReport, UnitScorer
-
-
-@dataclass(frozen=True)
-class HandlerReference:
-    """A handler as another process finds it.
-
-    Attributes:
-        ref: its folder, `file.py:Class` or `package.module:Class`; paths are absolute.
-        app_dir: the folder put on the import path.
-        digests: of the handler that was planned with.
-    """
-
-    ref: str
-    app_dir: str | None
-    digests: Mapping[str, str]
-
-    @staticmethod
-    def of(loaded: LoadedHandler) -> HandlerReference:
-        """The reference of a loaded handler.
-
-        Raises:
-            ConfigError: it is a class that no other process can import.
-        """
-        if not loaded.ref:
-            raise ConfigError(
-                f"handler {loaded.name}: class {loaded.cls.__name__} lives in this process only, "
-                "and an engine of "
-                "several processes must load it: put it in a file, and name that"
-            )
-        head, colon, tail = loaded.ref.rpartition(":")
-        target, suffix = (
-            (head, f":{tail}") if colon and tail.isidentifier() and len(head) > 1 else (loaded.ref, "")
-        )
-        path = Path(target)
-        ref = f"{path.resolve()}{suffix}" if path.exists() else loaded.ref
-        app_dir = loaded.app_dir if loaded.app_dir is None else str(Path(loaded.app_dir).resolve())
-        return HandlerReference(ref, app_dir, loaded.digests)
-
-    def load(self) -> LoadedHandler:
-        """The handler, in this process.
-
-        Raises:
-            FingerprintError: what is found here is not what was planned with.
-            ReferenceNotFoundError: it is not found here.
-        """
-        loaded = load_handler_anew(self.ref, app_dir=self.app_dir)
-        different = [kind for kind, digest in self.digests.items() if loaded.digests.get(kind) != digest]
-        if different:
-            raise FingerprintError(
-                f"handler {loaded.name}: its {' and '.join(different)} on this worker ({self.ref}) "
-                "is not what the "
-                "job was planned with; give every machine the same files"
-            )
-        return loaded
 
 
 @dataclass
@@ -94,9 +39,9 @@ class UnitTask:
         preprocess_workers: threads that preprocess for each engine.
         max_row_bytes: the most bytes that the inputs of a row may have.
         form: which types columns are written as.
-        handler: the handler, in the process that made the task; another process loads `reference`.
+        handler: the handler, in the process that made the task; another process loads `placement`.
         tally: the job's counts, in that process.
-        reference: how another process finds the handler.
+        placement: how another process finds the handler.
     """
 
     profile: Profile
@@ -109,13 +54,13 @@ class UnitTask:
     form: OutputForm = field(default_factory=OutputForm)
     handler: LoadedHandler | None = None
     tally: Tally | None = None
-    reference: HandlerReference | None = None
+    placement: Placement | None = None
     _engines: _Engines = field(default_factory=lambda: _Engines(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         if self.handler is not None:
-            state["reference"] = HandlerReference.of(self.handler)
+            state["placement"] = _placement(self.handler, self.profile)
         folder = OutputFolder(self.folder.path.absolute(), self.folder.job)
         state.update(handler=None, tally=None, folder=folder, _engines=None)
         return state
@@ -166,10 +111,20 @@ class UnitTask:
         self._engines.close()
 
     def _enter(self) -> Engine:
-        if self.handler is None and self.reference is not None:
-            self.handler = self.reference.load()
+        if self.handler is None and self.placement is not None:
+            self.handler = self.placement.load()
         assert self.handler is not None
         return Engine(self.handler, self.profile).__enter__()
+
+
+def _placement(loaded: LoadedHandler, profile: Profile) -> Placement:
+    """How another process finds a handler; raises ConfigError for a class that lives in this one only."""
+    if not loaded.ref:
+        raise ConfigError(
+            f"handler {loaded.name}: class {loaded.cls.__name__} lives in this process only, and an engine "
+            "of several processes must load it: put it in a file, and name that"
+        )
+    return Placement.of(loaded, profile)
 
 
 class _Engines:

@@ -3,7 +3,7 @@
 scoring          score(dataset, handler) -> Dataset
 pool             how many actors, such that Ray can still read and write
 worker           the actor class
-runner           replay, for `parity check`: the rows through a local cluster, in replay_process
+replay_process   what `parity check` starts: the rows through a local cluster
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parity_ray.runner import RayRunner
+    from parity.distributed.runner import ClusterRunner
     from parity_ray.scoring import score
 
-    runner: RayRunner
+    runner: ClusterRunner
 
-__all__ = ["RayRunner", "runner", "score"]
+__all__ = ["runner", "score"]
 
 COMMANDS: tuple[str, ...] = ()
 """`parity` lists no command for this runner, installed whole or not."""
-
-_HOMES = {"RayRunner": "runner", "score": "scoring"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "runner":
         if importlib.util.find_spec("ray") is None:
             raise ImportError("No module named 'ray'")
-        globals()[name] = made = importlib.import_module("parity_ray.runner").RayRunner()
+        from parity.distributed.runner import ClusterRunner
+
+        globals()[name] = made = ClusterRunner("ray", "dataset", "parity_ray.replay_process")
         return made
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"parity_ray.{_HOMES[name]}"), name)
+    if name == "score":
+        return importlib.import_module("parity_ray.scoring").score
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

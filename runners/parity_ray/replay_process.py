@@ -1,6 +1,6 @@
 """The process of replays: a local Ray cluster, and the rows of each job through it as a user's job would go.
 
-Run as `python -m parity_ray.replay_process` by `RayRunner.replay`.
+Run as `python -m parity_ray.replay_process` by `ClusterRunner.replay`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 scoring          score(dataframe, handler) -> DataFrame
 worker           what runs in a Python worker: the handler that is kept there, the GPU that the task has
 java             whether there is a Java that Spark runs on
-runner           replay, for `parity check`: the rows through a local Spark, in replay_process
+replay_process   what `parity check` starts: the rows through a local Spark
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parity_spark.runner import SparkRunner
+    from parity.distributed.runner import ClusterRunner
     from parity_spark.scoring import score
 
-    runner: SparkRunner
+    runner: ClusterRunner
 
-__all__ = ["SparkRunner", "runner", "score"]
+__all__ = ["runner", "score"]
 
 COMMANDS: tuple[str, ...] = ()
 """`parity` lists no command for this runner, installed whole or not."""
-
-_HOMES = {"SparkRunner": "runner", "score": "scoring"}
 
 
 def __getattr__(name: str) -> Any:
@@ -33,8 +31,10 @@ def __getattr__(name: str) -> Any:
         from parity_spark.java import require_java
 
         require_java()
-        globals()[name] = made = importlib.import_module("parity_spark.runner").SparkRunner()
+        from parity.distributed.runner import ClusterRunner
+
+        globals()[name] = made = ClusterRunner("spark", "dataframe", "parity_spark.replay_process")
         return made
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"parity_spark.{_HOMES[name]}"), name)
+    if name == "score":
+        return importlib.import_module("parity_spark.scoring").score
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

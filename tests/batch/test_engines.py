@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.batch_engines import BatchEngine, batch_engine_names
-from parity.errors import ConfigError, DatasetError, FingerprintError, ReferenceNotFoundError, RowsError
+from parity.errors import ConfigError, DatasetError, ReferenceNotFoundError, RowsError
 from parity_batch import Settings, plan, score
 from parity_batch.local import LocalEngine
-from parity_batch.task import HandlerReference
 from tests.batch.jobs import ORDERS, contents, orders, write_orders
 
 U = TypeVar("U")
@@ -106,16 +105,6 @@ def test_an_engine_that_loses_a_unit_is_found_out(inputs: Path, tmp_path: Path, 
     with pytest.raises(DatasetError, match="ended without 1 of 4 units, part-00003-u00000 first"):
         score(inputs, tmp_path / "out", ORDERS, settings=Settings(engine=lost))
     assert score(inputs, tmp_path / "out", ORDERS).resumed_parts == 3
-
-
-def test_another_process_refuses_other_files_than_were_planned_with(handler: Path) -> None:
-    from parity.registry import load_handler
-
-    reference = HandlerReference.of(load_handler(handler))
-    assert reference.load().version == "1.2.0"
-    (handler / "artifacts" / "factor.json").write_text("9")
-    with pytest.raises(FingerprintError, match="its artifacts on this worker"):
-        reference.load()
 
 
 def test_an_unknown_engine_names_those_that_are_there(inputs: Path, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from parity.codec.arrow import decode_table
+from parity.distributed import Placement
 from parity.errors import ConfigError
 from parity.registry import load_handler
 from parity_batch import score
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
-from parity_batch.task import HandlerReference, UnitTask
+from parity_batch.task import UnitTask
 from tests.batch.jobs import orders, read_parts, write_orders
 
 
@@ -50,7 +51,8 @@ def test_a_module_that_was_edited_between_two_jobs_is_read_again(helped: Path, t
 def test_another_process_reads_an_edited_module_again_too(helped: Path) -> None:
     for added in (1, 2):  # two files of one size and perhaps of one second
         (helped / "surcharge.py").write_text(f"ADDED = {added}\n")
-        loaded = HandlerReference.of(load_handler(helped)).load()
+        found = load_handler(helped)
+        loaded = Placement.of(found, found.profile()).load()
         assert loaded.cls.preprocess.__globals__["ADDED"] == added
 
 

@@ -2,6 +2,7 @@
 
 placement   the handler as it is sent to a worker, and how it is loaded there
 scoring     tables scored by a handler that is loaded once in a process
+runner      what `parity check` asks: rows through a cluster in a process of its own
 standing    a process that a runner keeps, with its cluster, for all rows that are to be replayed
 """
 

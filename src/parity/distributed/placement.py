@@ -58,10 +58,11 @@ class Placement:
         if self.cls is not None:
             return LoadedHandler.of(self.cls)
         loaded = load_handler_anew(self.ref, app_dir=self.app_dir)
-        if tuple(sorted(loaded.digests.items())) != self.digests:
+        different = [kind for kind, digest in self.digests if loaded.digests.get(kind) != digest]
+        if different:
             raise FingerprintError(
-                f"handler {self.ref} on this worker has other files than where the job was started; "
-                "bring all machines to one version of it, then start the job again"
+                f"handler {self.ref}: its {' and '.join(different)} on this worker is not what the job was "
+                "started with; bring all machines to one version of it, then start the job again"
             )
         return loaded
 
