@@ -60,9 +60,8 @@ def test_importing_parity_loads_little_more_than_pyarrow_and_its_own_modules() -
         "parity_notebook",
         "parity_online",
         "parity_ray.scoring",
-        "parity_ray.runner",
+        "parity.distributed.runner",
         "parity_spark.scoring",
-        "parity_spark.runner",
         "parity_spark.worker",
     ],
 )
