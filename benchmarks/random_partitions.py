@@ -15,7 +15,7 @@ from parity.codec.arrow import decode_table
 from parity.compare import Comparison, Tolerances, compare
 from parity.handler import LoadedHandler
 from parity.profile import Profile
-from parity.registry import find_runners, replay_wires
+from parity.registry import find_runner, replay_wires, usual_runner_names
 
 ROOT = Path(__file__).resolve().parents[1]
 HANDLERS = ("fashion", "films")
@@ -91,7 +91,7 @@ def _runners(
     loaded: LoadedHandler, profile: Profile, table: pa.Table, places: Places, random: np.random.Generator
 ) -> Iterator[tuple[Places, pa.Table]]:
     """Each runner's share of the rows; of its wire forms one, drawn for each row, gives the answer."""
-    runners = list(find_runners().values())
+    runners = [find_runner(name) for name in usual_runner_names()]
     whose = random.integers(0, len(runners), len(places))
     for position, runner in enumerate(runners):
         share = places[whose == position]

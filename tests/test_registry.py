@@ -15,6 +15,7 @@ from parity.registry import (
     load_handler,
     replay_wires,
     runner_names,
+    usual_runner_names,
 )
 
 FIXTURES = Path(__file__).parent / "fixtures" / "handlers"
@@ -163,6 +164,10 @@ def test_the_five_runners_are_installed() -> None:
     names = [name for name in runner_names() if not (name == "spark" and without_java)]
     assert all(isinstance(find_runner(name), Runner) for name in names)
     assert find_runner("batch").name == "batch"
+
+
+def test_runners_that_start_a_cluster_are_not_asked_unless_named() -> None:
+    assert usual_runner_names() == ["batch", "notebook", "online"]
 
 
 def test_an_unknown_runner_is_answered_with_a_guess() -> None:

@@ -19,7 +19,7 @@ from parity.compare import compare
 from parity.engine import Engine
 from parity.laws import LAWS, LawOutcome, check_laws, laws_named
 from parity.profile import Profile
-from parity.registry import find_runners
+from parity.registry import find_runner, usual_runner_names
 from parity.triage import Diagnosis, Divergence, diagnose
 from parity.triage.sides import engine_side, recorded_side
 
@@ -80,7 +80,7 @@ def broken_laws(kind: Kind, side: Side, names: Sequence[str], folder: Path) -> l
         return []
     loaded = kind.load(side, folder)
     batch = arrow.decode_table(loaded.inputs, kind.rows()).batch
-    runners = list(find_runners().values()) if "runner" in names else []
+    runners = [find_runner(name) for name in usual_runner_names()] if "runner" in names else []
     with _undisturbed(folder / side.lower()), Engine(loaded) as engine:
         outcomes = check_laws(engine, batch, laws=laws_named(names), runners=runners)
     return [_of_law(outcome) for outcome in outcomes if outcome.verdict in ("broken", "unable", "nothing")]

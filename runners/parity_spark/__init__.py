@@ -23,6 +23,9 @@ __all__ = ["runner", "score"]
 COMMANDS: tuple[str, ...] = ()
 """`parity` lists no command for this runner, installed whole or not."""
 
+STARTS_SLOWLY = True
+"""It is asked by name, or in a thorough check: a cluster takes half a minute to start."""
+
 
 def __getattr__(name: str) -> Any:
     if name == "runner":

@@ -42,9 +42,8 @@ class Runner(Protocol):
         command: the typer function of that subcommand.
         wire_forms: the forms that `replay` can send rows in, the default one first.
 
-    Two attributes may be there: `starts_slowly = True` where something as slow as a cluster is started,
-    and `prints_results = True` where the command prints by `parity.cli.options.emit`: what handlers print
-    then goes to standard error.
+    Where `prints_results = True` is there, too, the command prints by `parity.cli.options.emit`, and what
+    handlers print goes to standard error.
     """
 
     name: str
@@ -127,23 +126,17 @@ def load_handler_anew(ref: str | Path, *, app_dir: str | Path | None = None) -> 
     return load_handler(ref, app_dir=app_dir)
 
 
-def find_runners() -> dict[str, Runner]:
-    """The installed runners by name, in name order.
-
-    Raises:
-        ConfigError: an installed runner cannot be imported; the message names the extra to install.
-    """
-    return {name: find_runner(name) for name in runner_names()}
-
-
 def runner_names() -> list[str]:
     """The names of the installed runners, sorted; none of them is imported."""
     return sorted({point.name for point in importlib.metadata.entry_points(group=RUNNER_GROUP)})
 
 
-def starts_slowly(runner: Runner) -> bool:
-    """Whether a runner starts something as slow as a cluster: it is asked by name, or in a thorough check."""
-    return bool(getattr(runner, "starts_slowly", False))
+def usual_runner_names() -> list[str]:
+    """The runners that are asked where none is named: all but those that start a cluster, or what is as slow.
+
+    A runner's package says so by `STARTS_SLOWLY = True`, which is there without the cluster's library.
+    """
+    return [name for name in runner_names() if not _told_by_package(name, "STARTS_SLOWLY")]
 
 
 def find_runner(name: str) -> Runner:
@@ -171,12 +164,16 @@ def find_runner(name: str) -> Runner:
 
 def command_without(name: str) -> str:
     """The command of a runner that cannot be imported: its name; "" where its package has COMMANDS = ()."""
+    return "" if _told_by_package(name, "COMMANDS") == () else name
+
+
+def _told_by_package(name: str, attribute: str) -> Any:
+    """What the package of a runner's entry point says; None where it says nothing, or cannot be imported."""
     (point,) = list(importlib.metadata.entry_points(group=RUNNER_GROUP, name=name))[:1]
     try:
-        package = importlib.import_module(point.module)
+        return getattr(importlib.import_module(point.module), attribute, None)
     except ImportError:
-        return name
-    return "" if getattr(package, "COMMANDS", None) == () else name
+        return None
 
 
 def _split(ref: str) -> tuple[str, str]:

@@ -55,9 +55,7 @@ def test_a_module_is_imported_from_its_folder(placed: Path, monkeypatch: pytest.
 def test_another_version_on_a_worker_is_refused(placed: Path) -> None:
     found = Placement.of(load_handler("orders"), Profile())
     (placed / "artifacts" / "factor.json").write_text("3.0")
-    with pytest.raises(
-        FingerprintError, match="its artifacts on this worker is not what"
-    ):
+    with pytest.raises(FingerprintError, match="its artifacts on this worker is not what"):
         found.load()
 
 

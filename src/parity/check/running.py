@@ -22,7 +22,7 @@ from parity.golden import GoldenCase
 from parity.handler import LoadedHandler
 from parity.laws import Bench, LawOutcome, check_bench, law_rows, laws_named
 from parity.laws.forms import carried_rows
-from parity.registry import Runner, find_runner, load_handler, runner_names, starts_slowly
+from parity.registry import Runner, find_runner, load_handler, runner_names, usual_runner_names
 from parity.report import CheckReport, Entry
 from parity.report.samples import samples
 
@@ -176,17 +176,13 @@ def _runners(wanted: Sequence[str | Runner] | None, thorough: bool) -> tuple[lis
         return [find_runner(item) if isinstance(item, str) else item for item in dict.fromkeys(wanted)], []
     found: list[Runner] = []
     notes: list[str] = []
-    slow: list[str] = []
-    for name in runner_names():
+    names = runner_names() if thorough else usual_runner_names()
+    for name in names:
         try:
-            runner = find_runner(name)
+            found.append(find_runner(name))
         except ConfigError as exc:
             notes.append(f"not checked: {exc}")
-            continue
-        if starts_slowly(runner) and not thorough:
-            slow.append(name)
-        else:
-            found.append(runner)
+    slow = [name for name in runner_names() if name not in names]
     if slow:
         notes.append(f"not checked: {' and '.join(slow)}, slow to start; --thorough asks all, --runner one")
     if not found:

@@ -23,7 +23,6 @@ class ClusterRunner:
     """
 
     command_name = ""
-    starts_slowly = True
     command: None = None
 
     def __init__(self, name: str, wire_form: str, process: str) -> None:

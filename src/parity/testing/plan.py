@@ -13,7 +13,7 @@ from parity.golden.meta import CASE
 from parity.golden.places import case_folders, require_cases
 from parity.handler import LoadedHandler
 from parity.laws import laws_named
-from parity.registry import find_runner, runner_names, starts_slowly
+from parity.registry import find_runner, usual_runner_names
 from parity.testing.target import Target
 
 Kind = Literal["case", "law", "failing", "missing"]
@@ -100,7 +100,7 @@ def _forms(target: Target) -> Iterator[tuple[str, str, str]]:
 
     Runners that start slowly are there where they are named.
     """
-    for name in target.runners if target.runners is not None else runner_names():
+    for name in target.runners if target.runners is not None else usual_runner_names():
         if name == ENGINE:
             yield name, "", ""
             continue
@@ -110,8 +110,6 @@ def _forms(target: Target) -> Iterator[tuple[str, str, str]]:
             if target.runners is not None:
                 raise
             yield name, "", str(exc)
-            continue
-        if target.runners is None and starts_slowly(runner):
             continue
         for wire in runner.wire_forms:
             yield name, wire if len(runner.wire_forms) > 1 else "", ""

@@ -28,7 +28,7 @@ from parity.golden import GoldenCase
 from parity.handler import LoadedHandler
 from parity.laws import LawOutcome, check_laws, law_rows, laws_named
 from parity.profile import Profile
-from parity.registry import find_runner, load_handler, replay_wires, runner_names, starts_slowly
+from parity.registry import find_runner, load_handler, replay_wires, usual_runner_names
 from parity.report import CheckReport, Entry
 from parity.testing.plan import Test, case_names, orphans_of
 from parity.testing.shared import Answers, ByWire, once
@@ -138,10 +138,8 @@ class Runs:
 
     def _law(self, test: Test, loaded: _Loaded) -> LawOutcome:
         rows, labels = law_rows(loaded.handler, loaded.cases)
-        named = test.target.runners
-        names = runner_names() if named is None else named
+        names = usual_runner_names() if test.target.runners is None else test.target.runners
         runners = [find_runner(name) for name in names if name != ENGINE and _imports(name)]
-        runners = [runner for runner in runners if named is not None or not starts_slowly(runner)]
         rules = Tolerances.from_mapping({**loaded.handler.manifest.tolerance, **test.target.tolerance})
         with Engine(loaded.handler, loaded.profile) as engine:
             return check_laws(
