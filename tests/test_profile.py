@@ -68,3 +68,15 @@ def test_a_setting_without_a_value_is_named():
     with pytest.raises(ConfigError, match="KEY=VALUE"):
         Profile().with_settings(["buckets"])
     assert Profile().with_settings(["device=cuda:1"]).device == "cuda:1"
+
+
+@given(profiles, st.integers(1, 4096))
+def test_pieces_of_whole_buckets_need_no_padding(profile: Profile, rows: int):
+    found = profile.whole_buckets(rows)
+    if profile.max_rows is None:
+        assert found == rows
+    else:
+        assert found % profile.max_rows == 0
+        assert (
+            found == profile.max_rows if rows < profile.max_rows else rows - profile.max_rows < found <= rows
+        )

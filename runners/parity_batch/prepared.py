@@ -12,10 +12,10 @@ from parity.engine import Engine
 from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
-from parity.scored import errors_schema, part_schema
+from parity.scored import DEFAULT_BATCH_ROWS, errors_schema, part_schema
 from parity_batch.identity import manifest_of
 from parity_batch.plan import Plan, make_plan
-from parity_batch.settings import Settings, default_batch_rows
+from parity_batch.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def prepare(
     plan = make_plan(paths, loaded, columns, settings.renames, where=settings.where, skip_unreadable=skip)
     part_schema(plan.layout.schema, plan.layout.columns, loaded, {}, settings.form)
     errors_schema(plan.layout.schema, plan.layout.schema.names, {}, settings.form)
-    batch_rows = settings.batch_rows or default_batch_rows(profile)
+    batch_rows = settings.batch_rows or profile.whole_buckets(DEFAULT_BATCH_ROWS)
     manifest = manifest_of(plan, loaded, profile, batch_rows, settings)
     return Prepared(loaded, settings, profile, plan, batch_rows, manifest)
 

@@ -303,8 +303,7 @@ class Session:
 
     def _piece_rows(self) -> int:
         """Rows of a piece: whole buckets where there are any, so that only the last one is padded."""
-        bucket = self.profile.max_rows
-        return self._batch_rows if bucket is None else max(1, self._batch_rows // bucket) * bucket
+        return self.profile.whole_buckets(self._batch_rows)
 
 
 def _numerics(profile: Profile | None) -> tuple[int, bool, bool] | None:

@@ -130,6 +130,13 @@ class Profile:
         """The most rows that inference takes at once: the largest bucket; None without buckets."""
         return self.buckets[-1] if self.buckets else None
 
+    def whole_buckets(self, rows: int) -> int:
+        """The most rows up to `rows` that fill the largest bucket again and again; at least one bucket.
+
+        In pieces of so many rows only the last one of a dataset is padded. Without buckets it is `rows`.
+        """
+        return rows if self.max_rows is None else max(1, rows // self.max_rows) * self.max_rows
+
     def _wrong(self, key: str, expected: str) -> ConfigError:
         return ConfigError(f"profile {self.name!r}: {key} = {shown(getattr(self, key))} is not {expected}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,9 +15,8 @@ from parity.errors import ConfigError, SchemaError, did_you_mean
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import ERROR_COLUMN, ERROR_TYPE
+from parity.scored import DEFAULT_BATCH_ROWS
 from parity.stages import TAP_VARIABLE
-
-DEFAULT_BATCH_ROWS: Final = 1024
 
 
 class TableScorer:
@@ -117,17 +116,10 @@ def scored_schema(given: pa.Schema, loaded: LoadedHandler, columns: Sequence[str
     return pa.schema(fields)
 
 
-def default_batch_rows(profile: Profile) -> int:
-    """1024 rows; with buckets, the largest multiple of the largest bucket up to there, or that bucket."""
-    if profile.max_rows is None:
-        return DEFAULT_BATCH_ROWS
-    return max(profile.max_rows, DEFAULT_BATCH_ROWS // profile.max_rows * profile.max_rows)
-
-
 def check_batch_rows(batch_rows: int | None, profile: Profile) -> int:
-    """The rows to score at once; raises ConfigError when the number is below 1."""
+    """The rows to score at once, `DEFAULT_BATCH_ROWS` in whole buckets by default; ConfigError below 1."""
     if batch_rows is None:
-        return default_batch_rows(profile)
+        return profile.whole_buckets(DEFAULT_BATCH_ROWS)
     if batch_rows < 1:
         raise ConfigError(f"batch_rows = {batch_rows} must be at least 1")
     return batch_rows
