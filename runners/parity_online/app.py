@@ -101,10 +101,12 @@ def _add_health(app: FastAPI, models: Models) -> None:
 
     @app.head("/v2/health/ready", include_in_schema=False)
     @app.get("/v2/health/ready", tags=["health"], summary="Whether every model takes requests")
-    def ready() -> Response:
+    def ready(request: Request) -> Response:
         waiting = models.waiting()
         if not waiting:
             return _json({"ready": True})
+        if _is_anonymous(request):
+            return _json({"ready": False, "error": "not ready"}, 503)
         reasons = "; ".join(f"model {name!r}: {reason}" for name, reason in waiting.items())
         return _json({"ready": False, "error": f"not ready: {reasons}", "models": waiting}, 503)
 
@@ -118,12 +120,23 @@ def _add_health(app: FastAPI, models: Models) -> None:
     @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
     @app.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"], include_in_schema=False)
-    def model_ready(name: str, version: str | None = None) -> Response:
-        model = models.find(name, version)
+    def model_ready(request: Request, name: str, version: str | None = None) -> Response:
+        try:
+            model = models.find(name, version)
+        except ProblemError:
+            if _is_anonymous(request):
+                raise ProblemError(404, "not_found", "no such model") from None
+            raise
         if model.state == "ready":
             return _json({"name": model.name, "ready": True})
-        message = f"model {model.name!r} is not ready: {model.reason}"
+        reason = "" if _is_anonymous(request) else f": {model.reason}"
+        message = f"model {model.name!r} is not ready{reason}"
         return _json({"name": model.name, "ready": False, "error": message}, 503)
+
+
+def _is_anonymous(request: Request) -> bool:
+    """Whether keys are asked for, and this request has none: it is told whether, and not why."""
+    return request.scope.get("parity.anonymous", False)
 
 
 def _add_metadata(app: FastAPI, models: Models, version: str) -> None:

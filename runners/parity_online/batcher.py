@@ -163,6 +163,11 @@ class Batcher(Generic[Item]):
         """Rows that wait now."""
         return self._rows
 
+    @property
+    def queued(self) -> int:
+        """Items that wait now."""
+        return sum(len(line.high) + len(line.normal) for line in self._lines.values())
+
     def require_room(self, rows: int) -> None:
         """Return when `rows` more rows fit. Items found gone on the way are reported by the next step.
 

@@ -135,4 +135,5 @@ def _joined(call: Call, decoded: Decoded, answers: Sequence[Columns]) -> Scored:
     schema = call.model.loaded.outputs
     outputs = batches[0] if len(batches) == 1 else Batch.concat(batches) if batches else empty_batch(schema)
     number = answers[0].batch if answers else None
+    call.request.ran = answers[-1].ran if answers else None
     return Scored(Result(decoded.num_rows, outputs, places, tuple(errors)), number)

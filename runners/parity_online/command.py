@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -16,8 +16,9 @@ from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity_online import logs
+from parity_online.aliases import AliasSet
 from parity_online.capturing import hash_key, require_capture_fields
-from parity_online.settings import HttpChoice, ModelSettings, ServerSettings
+from parity_online.settings import HttpChoice, LogFormat, ModelSettings, ServerSettings
 
 _BYTES_IN_MB = 1024 * 1024
 
@@ -145,6 +146,17 @@ def serve(
     app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
     ready_file: Annotated[Path | None, typer.Option(help="Write the URL here once ready.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(help="text: key=value; json: one object a line.")] = "text",
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log each request, not only those that fail.")
+    ] = False,
+    metric_aliases: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SERVER",
+            help="Give metrics also by the names of triton or torchserve, for their dashboards; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Serve handlers over HTTP with dynamic batching.
 
@@ -158,7 +170,9 @@ def serve(
     from parity_online.server import serve as serve_until_signal
     from parity_online.shadow import ShadowName
 
-    logs.set_up(log_level)
+    if log_format not in get_args(LogFormat):
+        raise ConfigError(f"--log-format {log_format!r}: expected {' or '.join(get_args(LogFormat))}")
+    logs.set_up(log_level, cast("LogFormat", log_format))
     options = {
         "max_batch": max_batch,
         "max_delay_ms": max_delay_ms,
@@ -185,6 +199,8 @@ def serve(
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,
         show_failures=show_failures,
+        access_log=access_log,
+        metric_aliases=tuple(cast("list[AliasSet]", metric_aliases or [])),
     )
     captured = {
         "folder": capture,

@@ -109,6 +109,11 @@ class Driver(Generic[Item, Answer]):
         """Rows that wait now."""
         return self._batcher.queued_rows
 
+    @property
+    def queued(self) -> int:
+        """Requests that wait now; the parts of one that is split count for themselves."""
+        return self._batcher.queued
+
     def set_capacity(self, capacity: int) -> None:
         """Let so many batches run at once from now on; 0 keeps what comes in the queue."""
         self._capacity = capacity

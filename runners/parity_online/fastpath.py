@@ -18,7 +18,7 @@ from urllib.parse import quote
 from parity.capture import Origin
 from parity_online import logs
 from parity_online.compression import read_encoded, write_encoded
-from parity_online.keys import CHALLENGE, Keys, is_open, scope_of
+from parity_online.keys import CHALLENGE, Keys, is_open, require_same_site, scope_of
 from parity_online.models import VERSION_HEADER, Models, Versions
 from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
 from parity_online.protocols import PROTOCOLS, Call, Protocol
@@ -31,6 +31,15 @@ logger = logging.getLogger(__name__)
 
 _DISCARD_FACTOR = 4
 """A refused body is read to its end, so that the client sees the answer, up to this many times the limit."""
+
+_LEVELS = {
+    500: logging.ERROR,
+    504: logging.WARNING,
+    # Under overload there are many of these, and the metrics count them.
+    429: logging.DEBUG,
+    503: logging.DEBUG,
+}
+"""At which level requests with an error are logged; the others as information."""
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -123,14 +132,31 @@ class FastPath:
             if route is not None and scope["method"] in route.protocol.verbs:
                 await self._serve(route, scope, receive, send)
                 return
-        if scope["type"] == "http" and self._keys is not None and not is_open(scope["path"]):
+        if scope["type"] == "http":
             try:
-                self._keys.require(scope["headers"], scope_of(scope["path"]))
+                self._admit(scope)
             except ProblemError as exc:
                 await discard_body(receive, self.body_limit_bytes)
                 await send_answer(_challenged(render(exc, new_id())), receive, send)
                 return
         await self._app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> None:
+        """Let in whoever may ask the app; `scope["parity.anonymous"]` says that only health may be told.
+
+        Raises:
+            ProblemError: (401, 403) see `Keys.require`; (403) a page of another site asks to manage.
+        """
+        if scope_of(scope["path"]) == "manage":
+            require_same_site(scope["headers"])
+        if self._keys is None:
+            return
+        try:
+            self._keys.require(scope["headers"], scope_of(scope["path"]))
+        except ProblemError:
+            if not is_open(scope["path"]):
+                raise
+            scope["parity.anonymous"] = True
 
     def identify(self, request: Request) -> None:
         """Let in who has a key, where keys are asked for, and know the client by its name.
@@ -174,7 +200,10 @@ class FastPath:
         except asyncio.CancelledError:
             if request.is_gone is None or not request.is_gone():
                 raise
-            model.metrics.failed(route.name, time.perf_counter() - started, CLIENT_LEFT, "client_left")
+            seconds = time.perf_counter() - started
+            model.metrics.failed(route.name, seconds, CLIENT_LEFT, "client_left")
+            level = logging.INFO if self._settings.access_log else logging.DEBUG
+            _log(level, "request_failed", route, model, request, CLIENT_LEFT, seconds, kind="client_left")
             return None
         except Exception as exc:  # noqa: BLE001 - every request gets an answer
             return self._refuse(route, model, request, exc, time.perf_counter() - started)
@@ -182,7 +211,12 @@ class FastPath:
             model.in_flight -= 1
             if model.settings.client_limit is not None:
                 self._leave(request)
-        model.metrics.answered(route.name, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        model.metrics.answered(route.name, seconds)
+        if self._settings.access_log:
+            _log(logging.INFO, "request", route, model, request, 200, seconds)
+        if request.trace is not None:
+            answer.headers.append(request.trace.response)
         if len(route.versions.models) > 1:
             answer.headers.append((b"x-model-version", model.version.encode("latin-1", "replace")))
         if self.is_draining:
@@ -245,23 +279,74 @@ class FastPath:
         request_id = request.id if request.id is not None else new_id()
         model.metrics.failed(route.name, seconds, problem.status, problem.kind)
         unforeseen = problem.kind == "internal"
-        level = {500: logging.ERROR, 504: logging.WARNING}.get(problem.status, logging.DEBUG)
-        logger.log(
+        level = _LEVELS.get(problem.status, logging.INFO)
+        if self._settings.access_log:
+            level = max(level, logging.INFO)
+        request.id = request_id
+        _log(
             level,
-            "event=request_failed id=%s model=%s protocol=%s status=%d kind=%s seconds=%.4f error=%s",
-            logs.text(request_id),
-            logs.text(model.name),
-            route.name,
+            "request_failed",
+            route,
+            model,
+            request,
             problem.status,
-            problem.kind,
             seconds,
-            logs.text(problem.detail or problem),
+            kind=problem.kind,
+            error=problem.detail or str(problem),
             exc_info=error if unforeseen else None,
         )
         answer = route.protocol.render(
             problem, request_id, show_failures=self._settings.show_failures, close=self.is_draining
         )
+        if request.trace is not None:
+            answer.headers.append(request.trace.response)
         return _challenged(answer) if problem.status == 401 else answer
+
+
+def _log(
+    level: int,
+    event: str,
+    route: Route,
+    model: ServedModel,
+    request: Request,
+    status: int,
+    seconds: float,
+    *,
+    kind: str = "",
+    error: str = "",
+    exc_info: BaseException | None = None,
+) -> None:
+    """One line about one request."""
+    if not logger.isEnabledFor(level):
+        return
+    form = f"event={event} id=%s model=%s version=%s protocol=%s status=%d seconds=%.6f"
+    values: list[object] = [
+        logs.text(request.id if request.id is not None else "-"),
+        logs.text(model.name),
+        logs.text(model.version),
+        route.name,
+        status,
+        seconds,
+    ]
+    if request.ran is not None:
+        form += " batch=%d"
+        values.append(request.ran.batch)
+        for stage, stage_s in request.ran.stages_s.items():
+            form += f" {stage}_s=%.6f"
+            values.append(stage_s)
+    if request.client is not None:
+        form += " client=%s"
+        values.append(logs.text(request.client))
+    if request.trace is not None:
+        form += " trace=%s span=%s parent=%s"
+        values += [request.trace.id, request.trace.span, request.trace.parent]
+    if kind:
+        form += " kind=%s"
+        values.append(kind)
+    if error:
+        form += " error=%s"
+        values.append(logs.text(error))
+    logger.log(level, form, *values, exc_info=exc_info)
 
 
 def _challenged(answer: Answer) -> Answer:

@@ -60,6 +60,7 @@ _HEADERS = (
     "x-request-timeout",
     "x-request-priority",
     "x-model-version",
+    "traceparent",
 )
 _UNTELLABLE = re.compile(r"[^ -~]")
 """What metadata that is text cannot hold."""

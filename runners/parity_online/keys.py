@@ -87,6 +87,25 @@ def scope_of(path: str) -> Scope:
     return "manage" if path.startswith("/v2/repository") else "infer"
 
 
+def require_same_site(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse what a browser sends for a page of another site; other clients say nothing of pages.
+
+    Raises:
+        ProblemError: (403) it comes from another site.
+    """
+    found = dict(headers)
+    site = found.get(b"sec-fetch-site")
+    if site is None:
+        origin = found.get(b"origin")
+        if origin is None or origin.partition(b"://")[2].lower() == found.get(b"host", b"").lower():
+            return
+    elif site in (b"same-origin", b"none"):
+        return
+    raise ProblemError(
+        403, "cross_site", "a page of another site may not manage models; ask from this server's own pages"
+    )
+
+
 def read_keys(path: Path) -> Keys:
     """The keys of a file.
 

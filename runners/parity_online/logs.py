@@ -1,13 +1,21 @@
-"""The server's log: one event a line, `key=value`, on standard error. Row contents are never logged."""
+"""The server's log: one event a line, `key=value` or JSON, on standard error; no row contents."""
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
 import logging
+import re
 import sys
 import time
 from collections.abc import Generator
+from typing import Any, Literal
+
+import orjson
+
+_PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*+"|\S*)')
+_NUMBER = re.compile(r"(\w+)=%[-+ 0#]*[\d.]*[dfg]")
+_ESCAPE = re.compile(r"\\(.)")
 
 _BATCH: contextvars.ContextVar[int | None] = contextvars.ContextVar("parity_online_batch", default=None)
 
@@ -31,10 +39,36 @@ class KeyValueFormatter(logging.Formatter):
         return line.replace("\n", "\\n")
 
 
-def set_up(level: str) -> None:
+class JsonFormatter(logging.Formatter):
+    """The same keys as an object of JSON; what is logged as a number is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        found: dict[str, Any] = {
+            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        message = record.getMessage()
+        if message.startswith("event="):
+            numbers = set(_NUMBER.findall(str(record.msg)))
+            for key, value in _PAIR.findall(message):
+                found[key] = _number(value) if key in numbers else _unquoted(value)
+        else:
+            found |= {"event": "message", "text": message}
+        number = _BATCH.get()
+        if number is not None:
+            found.setdefault("batch", number)
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        return orjson.dumps(found, default=str).decode("utf-8", "replace")
+
+
+def set_up(level: str, form: Literal["text", "json"] = "text") -> None:
     """Send everything at or above `level` to standard error; called by the command, never by the library."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(KeyValueFormatter())
+    handler.setFormatter(JsonFormatter() if form == "json" else KeyValueFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -61,6 +95,19 @@ def text(value: object) -> str:
     """A value for `key=value`: as it is when it has no blank, quoted otherwise."""
     shown = str(value)
     return shown if shown and not any(sign in shown for sign in ' "=\n') else _quoted(shown)
+
+
+def _number(value: str) -> float | int | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+    return value
+
+
+def _unquoted(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    return _ESCAPE.sub(lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), value[1:-1])
 
 
 def _quoted(value: str) -> str:

@@ -6,12 +6,13 @@ Labels: `model`, `version`; where it says so also `protocol` ("predictions" or "
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from parity.result import Result
+from parity_online.aliases import Aliases, AliasSet
 from parity_online.counting import LoopHistogram
 from parity_online.statistics import Statistics
 
@@ -26,9 +27,14 @@ PROTOCOLS = ("predictions", "v2", "grpc", "v1")
 
 
 class Metrics:
-    """The families of one server, in a registry of their own."""
+    """The families of one server, in a registry of their own.
 
-    def __init__(self) -> None:
+    Args:
+        aliases: whose names of metrics are given beside ours.
+    """
+
+    def __init__(self, aliases: Iterable[AliasSet] = ()) -> None:
+        self.aliases = Aliases(aliases)
         self.registry = CollectorRegistry()
         self.request_seconds = LoopHistogram(
             "parity_request_seconds",
@@ -92,7 +98,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """Everything, in the Prometheus text format."""
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + self.aliases.text()
 
     def _histogram(self, name: str, doc: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
         return Histogram(name, doc, labels, buckets=buckets, registry=self.registry)
@@ -130,6 +136,7 @@ class ModelMetrics:
         self._labels = labels
         self._metrics = metrics
         self.statistics = Statistics()
+        self._tally = metrics.aliases.tally(name, version)
         self._request_seconds = {p: metrics.request_seconds.labels(*labels, p) for p in PROTOCOLS}
         self._ok = {p: metrics.answers.labels(*labels, p, "200") for p in PROTOCOLS}
         self._queue_seconds = metrics.queue_seconds.labels(*labels)
@@ -152,8 +159,10 @@ class ModelMetrics:
         self._slots_lost = {cause: metrics.slots_lost.labels(*labels, cause) for cause in ("hung", "died")}
         self.capture = CaptureMetrics(metrics, labels)
 
-    def show(self, queued_rows: Callable[[], float]) -> None:
-        """Tell how many rows wait."""
+    def show(self, queued_rows: Callable[[], float], queued: Callable[[], float]) -> None:
+        """Tell how many rows wait, and how many requests."""
+        if self._tally is not None:
+            self._tally.queued = queued
         self.ready = self._metrics.ready.labels(*self._labels)
         self._metrics.queue_rows.labels(*self._labels).set_function(queued_rows)
 
@@ -161,6 +170,9 @@ class ModelMetrics:
         """Drop the gauges of a model that is gone; what was counted stays."""
         self._metrics.ready.remove(*self._labels)
         self._metrics.queue_rows.remove(*self._labels)
+        self._metrics.slots.remove(*self._labels)
+        if self._tally is not None:
+            self._tally.queued = float
 
     def dispatched(self, waits_s: Sequence[float], rows: int) -> None:
         """See `parity_online.driver.Observer`."""
@@ -169,6 +181,8 @@ class ModelMetrics:
             observe(wait_s)
         self._batch_rows.observe(rows)
         self.statistics.dispatched(waits_s)
+        if self._tally is not None:
+            self._tally.dispatched(waits_s)
 
     def expired(self, requests: int) -> None:
         """See `parity_online.driver.Observer`."""
@@ -178,14 +192,16 @@ class ModelMetrics:
         """See `parity_online.driver.Observer`."""
         self._cancelled.inc(requests)
 
-    def scored(self, result: Result, rows: int) -> None:
-        """A batch of `rows` rows has run."""
+    def scored(self, result: Result, rows: int, requests: int) -> None:
+        """A batch of `rows` rows, of so many requests, has run."""
         for stage, seconds in result.timings.items():
             child = self._stage_seconds.get(stage)
             if child is not None:
                 child.observe(seconds)
         self._rows.inc(rows - len(result.errors))
         self.statistics.scored(rows, rows - len(result.errors), result.timings)
+        if self._tally is not None:
+            self._tally.scored(rows - len(result.errors), requests, result.timings)
         for error in result.errors:
             self._row_errors[error.kind].inc()
 
@@ -210,6 +226,8 @@ class ModelMetrics:
         self._request_seconds[protocol].observe(seconds)
         self._ok[protocol].inc()
         self.statistics.answered(seconds)
+        if self._tally is not None:
+            self._tally.answered(seconds)
 
     def failed(self, protocol: str, seconds: float, status: int, kind: str) -> None:
         """A request was answered with an error, or its client left (499)."""
@@ -217,5 +235,7 @@ class ModelMetrics:
         self._metrics.answers.labels(*self._labels, protocol, str(status)).inc()
         self._metrics.errors.labels(*self._labels, kind).inc()
         self.statistics.failed(seconds)
+        if self._tally is not None:
+            self._tally.failed(status, kind)
         if kind in self._rejected:
             self._rejected[kind].inc()

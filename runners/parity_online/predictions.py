@@ -73,6 +73,7 @@ async def _answer_row(call: Call, value: dict[str, Any]) -> Answer:
     texts = await driver.submit(
         work, deadline=call.deadline, priority=call.request.priority, is_gone=call.request.is_gone
     )
+    call.request.ran = cast("Texts", texts).ran
     text = cast("Texts", texts).rows[0]
     if isinstance(text, RowError):
         raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
@@ -117,6 +118,7 @@ async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
     failed: list[tuple[RowError, int]] = []
     at = 0
     for texts in cast("list[Texts]", answers):
+        call.request.ran = texts.ran
         for text in texts.rows:
             if isinstance(text, RowError):
                 text = text.at(places[at])

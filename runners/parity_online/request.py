@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 from parity.errors import shown
 from parity_online.batcher import Priority
 from parity_online.problems import ProblemError
+from parity_online.trace import Ran, Trace, read_trace
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -46,6 +47,8 @@ class Request:
         credentials: the headers that may hold an API key.
         is_known: whether its key has been checked.
         message: the body as a protobuf message, where it came by gRPC.
+        trace: the client's `traceparent`, None when it sent none that is valid.
+        ran: what its last batch took, once that has run.
     """
 
     is_gone: Callable[[], bool] | None
@@ -63,6 +66,8 @@ class Request:
     credentials: tuple[tuple[bytes, bytes], ...] = ()
     is_known: bool = False
     message: Any = None
+    trace: Trace | None = None
+    ran: Ran | None = None
 
     @property
     def media_type(self) -> str:
@@ -89,6 +94,8 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
         elif name == b"x-request-id":
             text = value[:_MAX_ID_BYTES].decode("latin-1")
             request.id = text if text.isascii() and text.isprintable() else None
+        elif name == b"traceparent":
+            request.trace = read_trace(value)
         elif name == b"x-request-timeout":
             request.timeout_s = _seconds(value)
         elif name == b"x-model-version":

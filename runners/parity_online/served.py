@@ -37,6 +37,7 @@ from parity_online.remote import RemoteEngine
 from parity_online.settings import ModelSettings
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
 from parity_online.slots import EngineLike, Slots
+from parity_online.trace import Ran
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +57,12 @@ class Texts:
     Attributes:
         rows: for each row of the work its JSON text, or why there is none; rows count from 0 in the work.
         batch: the number under which the log tells more.
+        ran: what the batch took.
     """
 
     rows: list[bytes | RowError]
     batch: int
+    ran: Ran | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,13 @@ class Columns:
         outputs: the answers of the work's good rows.
         errors: why the others have none; rows count from 0 in the work.
         batch: the number under which the log tells more.
+        ran: what the batch took.
     """
 
     outputs: Batch
     errors: tuple[RowError, ...]
     batch: int
+    ran: Ran | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +249,7 @@ class ServedModel:
     def show(self) -> None:
         """Be the one that the gauges of this name and version tell of."""
         self._is_shown = True
-        self.metrics.show(self._queued_rows)
+        self.metrics.show(self._queued_rows, self._queued)
         self.metrics.ready.set(1 if self.state == "ready" else 0)
 
     def hide(self) -> None:
@@ -303,6 +308,9 @@ class ServedModel:
     def _queued_rows(self) -> float:
         return 0.0 if self._driver is None else self._driver.queued_rows
 
+    def _queued(self) -> float:
+        return 0.0 if self._driver is None else self._driver.queued
+
     def _run_batch(self, works: list[Work]) -> asyncio.Future[Sequence[Texts | Columns]]:
         assert self._slots is not None, "the driver is made after the slots"
         started = time.perf_counter()
@@ -326,6 +334,7 @@ class ServedModel:
         """Run one batch and cut its answers to the works; on the slot."""
         number = next(self._batches)
         batch = self._assemble(works)
+        started = time.perf_counter()
         with logs.batch(number):
             result = engine.run(batch)
         mirror = self.mirror
@@ -336,18 +345,19 @@ class ServedModel:
                     self._capture.offer(Scored(batch, result, shares, number, time.perf_counter()))
             if mirror is not None and self.state == "ready":  # the goldens are nobody's traffic
                 mirror(batch, result, shares)
-        self.metrics.scored(result, batch.num_rows)
+        self.metrics.scored(result, batch.num_rows, len(works))
         self._count_padding(result)
+        ran = Ran(number, started, result.timings)
         texts = _texts(result) if any(isinstance(work, RowsWork) for work in works) else []
         answers: list[Texts | Columns] = []
         start = 0
         for work in works:
             if isinstance(work, RowsWork):
                 stop = start + len(work.rows)
-                answers.append(Texts(_renumbered(texts[start:stop], start), number))
+                answers.append(Texts(_renumbered(texts[start:stop], start), number, ran))
             else:
                 stop = start + work.batch.num_rows
-                answers.append(_columns(result, start, stop, number))
+                answers.append(_columns(result, start, stop, ran))
             start = stop
         return answers
 
@@ -389,8 +399,8 @@ def _renumbered(texts: list[bytes | RowError], start: int) -> list[bytes | RowEr
     return [text.at(text.row - start) if isinstance(text, RowError) else text for text in texts]
 
 
-def _columns(result: Result, start: int, stop: int, batch: int) -> Columns:
+def _columns(result: Result, start: int, stop: int, ran: Ran) -> Columns:
     low, high = (int(place) for place in np.searchsorted(result.index, [start, stop]))
     errors = tuple(error.at(error.row - start) for error in result.errors if start <= error.row < stop)
     whole = low == 0 and high == result.outputs.num_rows
-    return Columns(result.outputs if whole else result.outputs.slice(low, high), errors, batch)
+    return Columns(result.outputs if whole else result.outputs.slice(low, high), errors, ran.batch, ran)

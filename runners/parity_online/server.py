@@ -91,7 +91,7 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         RunnerError: the port cannot be bound, or a handler cannot be loaded.
     """
     disable_created_metrics()
-    families = Metrics()
+    families = Metrics(settings.metric_aliases)
     listed = {loaded.name for loaded in offer.handlers if not _is_in(loaded, offer.folder)}
     models = Models(
         canaries=offer.canaries,

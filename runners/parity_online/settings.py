@@ -11,11 +11,13 @@ from typing import Any, Literal, cast, get_args
 from parity.capture import CaptureSettings
 from parity.errors import ConfigError, did_you_mean, shown
 from parity.profile import Profile
+from parity_online.aliases import AliasSet
 from parity_online.batcher import BatchingPolicy
 from parity_online.slot import SlotChoice
 
 Gate = Literal["strict", "warn", "off"]
 HttpChoice = Literal["fast", "asgi"]
+LogFormat = Literal["text", "json"]
 
 _REPLICAS_MOST = 256
 
@@ -144,6 +146,8 @@ class ServerSettings:
         tls_client_ca: clients must show a certificate that these authorities have signed.
         show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
             answer names only the stage and the id under which the log tells more.
+        access_log: log each request, not only those that fail.
+        metric_aliases: whose names of metrics are given beside ours; see `parity_online.aliases`.
 
     Raises:
         ConfigError: a value is out of range.
@@ -162,8 +166,13 @@ class ServerSettings:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     show_failures: bool = False
+    access_log: bool = False
+    metric_aliases: tuple[AliasSet, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in self.metric_aliases:
+            if name not in get_args(AliasSet):
+                raise _wrong("metric_aliases", name, f"one of {', '.join(get_args(AliasSet))}")
         if not 0 <= self.port <= 65535:
             raise _wrong("port", self.port, "0 to 65535; 0 takes a free one")
         if self.grpc_port is not None and not 0 <= self.grpc_port <= 65535:

@@ -8,6 +8,7 @@ batches with the time of preprocess, inference and postprocess; `inference_count
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,6 +43,7 @@ class Statistics:
         self._rows = 0
         self._batches = 0
         self._last_ms = 0
+        self._lock = threading.Lock()  # there may be several slots
 
     def answered(self, seconds: float) -> None:
         """A request was answered 200."""
@@ -57,16 +59,17 @@ class Statistics:
 
     def scored(self, rows: int, answered: int, stages_s: Mapping[str, float]) -> None:
         """A batch of `rows` rows, `answered` of which got an answer, has run."""
-        self._batches += 1
-        self._rows += answered
-        self._last_ms = time.time_ns() // 1_000_000
-        of_size = self._by_size.get(rows)
-        if of_size is None:
-            of_size = self._by_size[rows] = {name: _Durations() for name in _PARTS.values()}
-        for stage, name in _PARTS.items():
-            seconds = stages_s.get(stage, 0.0)
-            self._parts[name].add(seconds)
-            of_size[name].add(seconds)
+        with self._lock:
+            self._batches += 1
+            self._rows += answered
+            self._last_ms = time.time_ns() // 1_000_000
+            of_size = self._by_size.get(rows)
+            if of_size is None:
+                of_size = self._by_size[rows] = {name: _Durations() for name in _PARTS.values()}
+            for stage, name in _PARTS.items():
+                seconds = stages_s.get(stage, 0.0)
+                self._parts[name].add(seconds)
+                of_size[name].add(seconds)
 
     def told(self, name: str, version: str) -> dict[str, Any]:
         """The numbers as an entry of `model_stats`."""

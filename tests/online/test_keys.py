@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from parity.errors import ConfigError
-from parity_online.keys import is_open, new_key, read_keys
+from parity_online.keys import is_open, new_key, read_keys, require_same_site
 from parity_online.problems import ProblemError
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR, PROBE, Probe, ask, until
@@ -289,3 +289,72 @@ def test_tls_files_that_are_not_there_are_told():
         ServerSettings(tls_cert=Path("nowhere.pem"))
     with pytest.raises(ConfigError, match="need --tls-cert"):
         ServerSettings(tls_key=Path(__file__))
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_let_in"),
+    [
+        ({}, True),
+        ({"host": "a:8000", "origin": "http://a:8000"}, True),
+        ({"host": "a:8000", "origin": "http://evil.example"}, False),
+        ({"host": "a:8000", "origin": "null"}, False),
+        ({"host": "a", "origin": "https://front", "sec-fetch-site": "same-origin"}, True),
+        ({"host": "a", "sec-fetch-site": "none"}, True),
+        ({"host": "a", "sec-fetch-site": "cross-site"}, False),
+        ({"host": "a", "origin": "http://a", "sec-fetch-site": "same-site"}, False),
+    ],
+)
+def test_a_page_of_another_site_is_known(headers: dict[str, str], is_let_in: bool):
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    with contextlib.nullcontext() if is_let_in else pytest.raises(ProblemError, match="another site"):
+        require_same_site(pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("http", ["fast", "asgi"])
+def test_a_page_of_another_site_manages_nothing_and_who_has_no_key_learns_no_reason(
+    tmp_path: Path, http: str
+):
+    key, line = new_key("team")
+    ops, manage = new_key("ops", "manage")
+    (tmp_path / "keys").write_text(f"{line}\n{manage}\n")
+    arguments = [PROBE, "--api-keys", str(tmp_path / "keys"), "--management", "--http", http]
+    with ServerProcess(arguments) as server:
+        url, path = server.url, "/v2/repository/models/probe/unload"
+        basic = {"Authorization": "Basic " + base64.b64encode(f"me:{ops}".encode()).decode()}
+        evil = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+        status, _, told = ask(url, "POST", path, b"{}", {**basic, **evil})
+        assert (status, "another site" in told["error"]) == (403, True)
+        assert ask(url, "GET", "/v2/health/ready")[0] == 200
+        assert ask(url, "POST", path, b"{}", {**basic, "Origin": url})[0] == 200
+        team = {"X-API-Key": key}
+        until(lambda: ask(url, "GET", "/v2/models/probe/ready", None, team)[0] == 404)
+        known = ask(url, "GET", "/v2/models/nowhere/ready", None, team)[2]["error"]
+        unknown = ask(url, "GET", "/v2/models/nowhere/ready")[2]
+        assert "nowhere" in known
+        assert unknown["error"] == "no such model"
+
+
+@pytest.mark.slow
+def test_who_has_no_key_learns_not_why_a_model_is_not_ready(tmp_path: Path):
+    key, line = new_key("team")
+    (tmp_path / "keys").write_text(f"{line}\n")
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    source = Path(LINEAR, "handler.py").read_text()
+    go = str(tmp_path / "go")
+    wait = f"import pathlib, time\n\nwhile not pathlib.Path({go!r}).exists():\n    time.sleep(0.01)\n"
+    load = "    def initialize(self, context: Context) -> None:\n"
+    inner = "".join(f"        {text}\n" for text in wait.splitlines())
+    (slow / "handler.py").write_text(source.replace(load, load + inner))
+    arguments = [str(slow), "--api-keys", str(tmp_path / "keys")]
+    with ServerProcess(arguments, wait_ready=False) as server:
+        name = ask(server.url, "GET", "/v2/models", None, {"X-API-Key": key})[2]["models"][0]
+        for path in ("/v2/health/ready", f"/v2/models/{name}/ready"):
+            status, _, told = ask(server.url, "GET", path)
+            assert status == 503
+            assert "loaded" not in told["error"]
+            assert "models" not in told
+            status, _, told = ask(server.url, "GET", path, None, {"X-API-Key": key})
+            assert (status, "it is being loaded" in told["error"]) == (503, True)
+        (tmp_path / "go").touch()

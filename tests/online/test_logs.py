@@ -1,5 +1,6 @@
 """The log: one event a line, key=value."""
 
+import json
 import logging
 import sys
 
@@ -45,3 +46,28 @@ def test_values_that_need_it_are_quoted():
         '"say \\"x\\""',
         '"a\\nb"',
     ]
+
+
+def test_json_has_the_same_keys_and_numbers_as_numbers():
+    message = "event=loaded model=%s rows=%d seconds=%.3f hint=%s"
+    args = (logs.text("7"), 3, 0.25, logs.text('a "b" = c\\d\ne'))
+    record = logging.LogRecord("parity_online.test", logging.INFO, __file__, 1, message, args, None)
+    with logs.batch(7):
+        found = json.loads(logs.JsonFormatter().format(record))
+    assert found.pop("time").endswith("Z")
+    assert found == {
+        "level": "info",
+        "logger": "parity_online.test",
+        "event": "loaded",
+        "model": "7",
+        "rows": 3,
+        "seconds": 0.25,
+        "hint": 'a "b" = c\\d\ne',
+        "batch": 7,
+    }
+
+
+def test_json_of_a_foreign_message_is_an_event_with_its_text():
+    record = logging.LogRecord("other", logging.WARNING, __file__, 1, "it said %s", ("a=b",), None)
+    found = json.loads(logs.JsonFormatter().format(record))
+    assert (found["event"], found["text"]) == ("message", "it said a=b")
