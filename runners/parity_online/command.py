@@ -150,6 +150,13 @@ def serve(
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log each request, not only those that fail.")
     ] = False,
+    otel_endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send spans to the OpenTelemetry collector there, by OTLP over HTTP. Needs parity[otel].",
+        ),
+    ] = None,
     metric_aliases: Annotated[
         list[str] | None,
         typer.Option(
@@ -200,6 +207,7 @@ def serve(
         tls_client_ca=tls_client_ca,
         show_failures=show_failures,
         access_log=access_log,
+        otel_endpoint=otel_endpoint,
         metric_aliases=tuple(cast("list[AliasSet]", metric_aliases or [])),
     )
     captured = {

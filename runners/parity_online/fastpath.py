@@ -25,6 +25,7 @@ from parity_online.protocols import PROTOCOLS, Call, Protocol
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
+from parity_online.spans import Spans
 from parity_online.wire import send_answer
 
 logger = logging.getLogger(__name__)
@@ -90,10 +91,19 @@ class FastPath:
         models: the models.
         settings: body limit and the like.
         keys: the API keys that are asked for; None for none.
+        spans: exports requests as spans; None does not.
     """
 
-    def __init__(self, app: App, models: Models, settings: ServerSettings, keys: Keys | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        models: Models,
+        settings: ServerSettings,
+        keys: Keys | None = None,
+        spans: Spans | None = None,
+    ) -> None:
         self._keys = keys
+        self._spans = spans
         self._in_flight: Counter[str] = Counter()
         self._app = app
         self._models = models
@@ -202,6 +212,9 @@ class FastPath:
                 raise
             seconds = time.perf_counter() - started
             model.metrics.failed(route.name, seconds, CLIENT_LEFT, "client_left")
+            if self._spans is not None:
+                who = (model.name, model.version)
+                self._spans.record(request, who, route.name, CLIENT_LEFT, seconds, "client_left")
             level = logging.INFO if self._settings.access_log else logging.DEBUG
             _log(level, "request_failed", route, model, request, CLIENT_LEFT, seconds, kind="client_left")
             return None
@@ -213,6 +226,8 @@ class FastPath:
                 self._leave(request)
         seconds = time.perf_counter() - started
         model.metrics.answered(route.name, seconds)
+        if self._spans is not None:
+            self._spans.record(request, (model.name, model.version), route.name, 200, seconds)
         if self._settings.access_log:
             _log(logging.INFO, "request", route, model, request, 200, seconds)
         if request.trace is not None:
@@ -283,6 +298,9 @@ class FastPath:
         if self._settings.access_log:
             level = max(level, logging.INFO)
         request.id = request_id
+        if self._spans is not None:
+            who = (model.name, model.version)
+            self._spans.record(request, who, route.name, problem.status, seconds, problem.kind)
         _log(
             level,
             "request_failed",
@@ -338,8 +356,11 @@ def _log(
         form += " client=%s"
         values.append(logs.text(request.client))
     if request.trace is not None:
-        form += " trace=%s span=%s parent=%s"
-        values += [request.trace.id, request.trace.span, request.trace.parent]
+        form += " trace=%s span=%s"
+        values += [request.trace.id, request.trace.span]
+        if request.trace.parent:
+            form += " parent=%s"
+            values.append(request.trace.parent)
     if kind:
         form += " kind=%s"
         values.append(kind)

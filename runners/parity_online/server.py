@@ -46,6 +46,7 @@ from parity_online.repository import Repository, require_compatible
 from parity_online.served import Mirror, ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from parity_online.shadow import Shadow, ShadowName
+from parity_online.spans import Spans
 
 if TYPE_CHECKING:
     from parity_online.grpc_service import Service
@@ -122,12 +123,15 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
     if not _is_loopback(settings.host):
         _warn_if_open(settings)
     rare = build_app(models, families, repository if settings.management else None)
-    app = FastPath(rare, models, settings, keys)
+    spans = None if settings.otel_endpoint is None else Spans(settings.otel_endpoint)
+    app = FastPath(rare, models, settings, keys, spans)
     managed = repository if settings.management else None
     service = None if settings.grpc_port is None else _grpc_service(models, app, managed, settings, keys)
     server = _Server(models, repository, app, settings, announce, service)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
+    if spans is not None:
+        spans.close()
     if isinstance(server.failure, FingerprintError) or (
         server.failure is not None and not server.failed_name
     ):

@@ -147,6 +147,7 @@ class ServerSettings:
         show_failures: put the exceptions of handlers into answers, for development; otherwise a failed row's
             answer names only the stage and the id under which the log tells more.
         access_log: log each request, not only those that fail.
+        otel_endpoint: the OpenTelemetry collector that spans are sent to; None sends none.
         metric_aliases: whose names of metrics are given beside ours; see `parity_online.aliases`.
 
     Raises:
@@ -168,6 +169,7 @@ class ServerSettings:
     show_failures: bool = False
     access_log: bool = False
     metric_aliases: tuple[AliasSet, ...] = ()
+    otel_endpoint: str | None = None
 
     def __post_init__(self) -> None:
         for name in self.metric_aliases:

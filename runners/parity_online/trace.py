@@ -24,7 +24,7 @@ class Trace:
 
     Attributes:
         id: the trace, 32 hex digits.
-        parent: the client's span, 16 hex digits.
+        parent: the client's span, 16 hex digits; empty where it began here.
         flags: two hex digits; the lowest bit: it is sampled.
         span: our span, 16 hex digits.
     """
