@@ -249,22 +249,27 @@ def rebatch(
     held_rows = held_bytes = 0
     for batch in batches:
         start, sizes = 0, _Sizes(batch)
+        # What is counted by hundreds of slices need not be where all of it would fit.
+        exact = held_bytes + sizes.of(0, batch.num_rows) > most_bytes
         while start < batch.num_rows:
             count = min(rows - held_rows, batch.num_rows - start)
-            while count > 1 and held_bytes + sizes.of(start, count) > most_bytes:
-                count //= 2
-            size = sizes.of(start, count)
-            if held and held_bytes + size > most_bytes:
-                yield _joined(held)
-                held, held_rows, held_bytes = [], 0, 0
-                continue
+            if exact:
+                while count > 1 and held_bytes + sizes.of(start, count) > most_bytes:
+                    count //= 2
+                size = sizes.of(start, count)
+                if held and held_bytes + size > most_bytes:
+                    yield _joined(held)
+                    held, held_rows, held_bytes = [], 0, 0
+                    continue
+                held_bytes += size
             held.append(batch.slice(start, count))
             start += count
             held_rows += count
-            held_bytes += size
             if held_rows == rows:
                 yield _joined(held)
                 held, held_rows, held_bytes = [], 0, 0
+        if held and batch.num_rows and not exact:
+            held_bytes += sizes.of(batch.num_rows - held[-1].num_rows, held[-1].num_rows)
     if held:
         yield _joined(held)
 

@@ -285,7 +285,8 @@ def positions_of(rows: pa.RecordBatch) -> list[int] | None:
 
 def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     """The columns of the handler's fields that are there, under the fields' names."""
-    fields = {name: column for name, column in layout.fields.items() if column in rows.schema.names}
+    names = set(rows.schema.names)
+    fields = {name: column for name, column in layout.fields.items() if column in names}
     return rows.select(list(fields.values())).rename_columns(list(fields))
 
 

@@ -6,6 +6,7 @@ type, its numpy dtype (when it has one) and the constraints that a value must me
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -58,6 +59,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
         raise SchemaError(f"dtype {shown(name)} is not known; {did_you_mean(str(name), _DTYPES)}") from None
 
 
+@functools.cache
 def arrow_scalar_type(dtype: np.dtype[Any]) -> pa.DataType:
     """The Arrow type that stores values of `dtype` exactly; bfloat16 is stored as float32."""
     return pa.float32() if dtype == BFLOAT16 else pa.from_numpy_dtype(dtype)

@@ -57,3 +57,12 @@ def test_a_file_without_row_groups_has_no_batches(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "a.parquet")
     unit = unit_of(tmp_path / "a.parquet", 0, 0)
     assert list(read_unit(unit, Layout({}, ("x",), pa.schema([("x", pa.int64())])), 10)) == []
+
+
+def test_empty_batches_between_others_change_no_cut() -> None:
+    x = pa.array(range(100))
+    full = pa.record_batch({"x": x})
+    pieces = [full.slice(0, 7), full.slice(7, 0), full.slice(7, 30), full.slice(37, 0), full.slice(37)]
+    found = list(rebatch(pieces, 10, most_bytes=1000))
+    assert [batch.num_rows for batch in found] == [10] * 10
+    assert pa.Table.from_batches(found).column("x").to_pylist() == x.to_pylist()

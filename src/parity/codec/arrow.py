@@ -13,14 +13,14 @@ import pyarrow as pa
 from parity.batch import Batch
 from parity.codec.arrow_sizes import decoded_bytes, unpacked_bytes
 from parity.codec.build import constant_array
-from parity.codec.convert import convert
+from parity.codec.convert import convert, is_canonical
 from parity.codec.decoded import Decoded, TooManyRowsError, require_rows
 from parity.codec.kinds import kind_problems
 from parity.codec.layouts import is_list_like, one_chunk
 from parity.codec.values import compile_default, compile_value
 from parity.column import Column
 from parity.errors import MalformedError, RowError, SchemaError, did_you_mean
-from parity.schema import Schema
+from parity.schema import Field, Schema
 
 __all__ = ["check_schema", "decode_ipc", "decode_table", "encode_ipc", "encode_table"]
 
@@ -46,25 +46,47 @@ def decode_table(schema: Schema, table: pa.Table | pa.RecordBatch) -> Decoded:
     Raises:
         SchemaError: a column is missing, there twice, or of the wrong kind; the message names them all.
     """
-    problems = check_schema(schema, table.schema)
-    if problems:
-        raise SchemaError("the table does not fit the schema: " + " | ".join(problems))
     columns: dict[str, Column] = {}
     errors: dict[int, RowError] = {}
-    for name, field in schema.items():
-        place = table.schema.get_field_index(name)
+    for name, field, place, ready in _fit(schema, table.schema):
         if place < 0:
             default = compile_default(name, field, compile_value(field))
             columns[name] = Column(field, arrow=constant_array(field, default, table.num_rows))
             continue
+        array = one_chunk(table.column(place))
+        if ready and (field.nullable or not array.null_count):
+            columns[name] = Column(field, arrow=array)
+            continue
         try:
-            found = convert(field, one_chunk(table.column(place)))
+            found = convert(field, array)
         except SchemaError as exc:
             raise SchemaError(f"column {name!r}: {exc}") from exc
         columns[name] = Column(field, arrow=found.array)
         for row, fault in found.faults.items():
             errors.setdefault(row, RowError(row, "invalid", fault.message(name), name))
     return Decoded.sifted(schema, columns, table.num_rows, errors)
+
+
+_Fit = list[tuple[str, Field, int, bool]]
+_last_fit: tuple[Schema, pa.Schema, _Fit] | None = None
+"""The batches of a stream have one schema, looked at once; replaced as a whole, so any thread may do so."""
+
+
+def _fit(schema: Schema, given: pa.Schema) -> _Fit:
+    """Each field with its column's place, -1 for none, and whether any values there are canonical."""
+    global _last_fit
+    last = _last_fit
+    if last is not None and last[0] is schema and last[1].equals(given):
+        return last[2]
+    problems = check_schema(schema, given)
+    if problems:
+        raise SchemaError("the table does not fit the schema: " + " | ".join(problems))
+    fit: _Fit = []
+    for name, field in schema.items():
+        place = given.get_field_index(name)
+        fit.append((name, field, place, place >= 0 and is_canonical(field, given.field(place).type)))
+    _last_fit = schema, given, fit
+    return fit
 
 
 def encode_table(batch: Batch) -> pa.Table:

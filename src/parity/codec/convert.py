@@ -76,6 +76,14 @@ def convert(field: Field, array: Any) -> Converted:
     return found
 
 
+def is_canonical(field: Field, kind: pa.DataType) -> bool:
+    """Whether `convert` gives arrays of this type back as they are, whatever their values."""
+    if not isinstance(field, Integer | Floating) or field.numpy_dtype == BFLOAT16:
+        return False
+    free = field.ge is None and field.le is None and getattr(field, "choices", None) is None
+    return free and kind.equals(field.arrow_type)
+
+
 def _converter(field: Field) -> Callable[[Any, Any], Converted]:
     for kinds, function in _CONVERTERS:
         if isinstance(field, kinds):

@@ -31,8 +31,10 @@ def elements(field: Field, flat: Any) -> np.ndarray[Any, Any]:
     if buffer is None or len(flat) == 0:
         return np.empty(0, dtype=dtype)
     values = np.frombuffer(buffer, dtype=stored, count=len(flat), offset=flat.offset * stored.itemsize)
+    if dtype != BFLOAT16:
+        return values
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        return values.astype(BFLOAT16) if dtype == BFLOAT16 else values
+        return values.astype(BFLOAT16)
 
 
 def arrow_from_numpy(field: Field, values: np.ndarray[Any, Any]) -> pa.Array[Any]:
