@@ -26,7 +26,7 @@ from parity_online.request import Receive, Request, Scope, Send, discard_body, r
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
 from parity_online.spans import Spans
-from parity_online.wire import send_answer
+from parity_online.wire import send_answer, sending
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class FastPath:
                 await discard_body(receive, self.body_limit_bytes)
                 await send_answer(_challenged(render(exc, new_id())), receive, send)
                 return
-        await self._app(scope, receive, send)
+        await self._app(scope, receive, sending(receive, send))
 
     def _admit(self, scope: Scope) -> None:
         """Let in whoever may ask the app; `scope["parity.anonymous"]` says that only health may be told.

@@ -12,7 +12,7 @@ import http
 from typing import Any
 
 from parity_online.problems import Answer
-from parity_online.request import Receive, Send
+from parity_online.request import Message, Receive, Send
 
 _CYCLE_ATTRIBUTES = (
     "default_headers",
@@ -32,11 +32,31 @@ async def send_answer(answer: Answer, receive: Receive, send: Send) -> None:
     """Send a whole answer."""
     cycle: Any = getattr(receive, "__self__", None)
     if _is_known(cycle) and not cycle.flow.write_paused:
-        if not cycle.disconnected:
+        if not note_closed(cycle):
             write_answer(cycle, answer)
         return
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+def note_closed(cycle: Any) -> bool:
+    """Whether the client is gone; uvicorn itself tells only the last of several pipelined requests."""
+    if not cycle.disconnected and cycle.transport.is_closing():
+        cycle.disconnected = True
+    return cycle.disconnected
+
+
+def sending(receive: Receive, send: Send) -> Send:
+    """An app's `send`; what the app sends once its connection has been closed is dropped."""
+    cycle: Any = getattr(receive, "__self__", None)
+    if not _is_known(cycle):
+        return send
+
+    async def send_if_open(message: Message) -> None:
+        note_closed(cycle)
+        await send(message)
+
+    return send_if_open
 
 
 def write_answer(cycle: Any, answer: Answer) -> None:
