@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -138,16 +138,30 @@ class Context:
         except SafetensorError as exc:
             raise ConfigError(f"{path}: not a safetensors file: {exc}") from exc
 
-    def load_model(self, relative: str, module: Module) -> Module:
-        """The torch module with the weights of a safetensors file, as the profile says.
+    def load_model(
+        self,
+        relative: str,
+        module: Module,
+        *,
+        varying: Mapping[int | str, Sequence[int]] | None = None,
+    ) -> Module:
+        """The torch module with the weights of a safetensors file, run as the profile says.
 
         In eval mode, without gradients, on the profile's device, its floating-point weights in the profile's
-        precision. Weights are data: nothing in the file is executed.
+        precision. Weights are data: nothing in the file is executed. What comes back is called as the module
+        is; with another backend than "eager" that is all that can be done with it.
+
+        Args:
+            relative: the file, as for `path`.
+            module: the module, its weights of any value.
+            varying: for backends that compile, the dimensions of an argument, by its position or name, that
+                differ from call to call; the first one, the rows, always may: {0: [1]} for texts of any
+                length, padded to the longest.
 
         Raises:
-            ConfigError: the file is missing or broken, or its weights are not exactly the module's.
+            ConfigError: the file is missing or broken, or its weights are not exactly the module's; or the
+                profile's backend cannot be used here.
         """
-        import torch
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -157,9 +171,19 @@ class Context:
             module.load_state_dict(weights, strict=True)
         except (SafetensorError, RuntimeError) as exc:
             raise ConfigError(f"{path} does not fit {type(module).__name__}: {exc}") from exc
-        module.requires_grad_(requires_grad=False)
-        module.eval()
-        return module.to(device=self.device, dtype=getattr(torch, self.profile.precision))
+        return self.run_model(module, varying=varying)
+
+    def run_model(
+        self, module: Module, *, varying: Mapping[int | str, Sequence[int]] | None = None
+    ) -> Module:
+        """A torch module whose weights are loaded, run as the profile says; see `load_model`.
+
+        Raises:
+            ConfigError: the profile's backend cannot be used here.
+        """
+        from parity.models import prepare
+
+        return prepare(module, self.profile, varying)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from parity.profile import Profile
 
 _RECORDED_PACKAGES = (
     "numpy pyarrow torch ml-dtypes safetensors pandas polars opencv-python-headless Pillow scikit-learn "
-    "onnxruntime lightgbm xgboost tokenizers"
+    "onnxruntime openvino torchao lightgbm xgboost tokenizers"
 ).split()
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
@@ -53,14 +53,15 @@ def apply(profile: Profile) -> None:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
 
 
-def apply_to_thread(profile: Profile) -> None:
+def apply_to_thread(profile: Profile, *, again: bool = False) -> None:
     """Give the calling thread the profile's number of intra-op threads; cheap when it has it already.
 
     OpenMP keeps that number for each thread. A thread that was never told would run matrix products on all
-    cores, which is slow beside other busy threads and can change bits.
+    cores, which is slow beside other busy threads and can change bits. With `again` it is set even so, since
+    what ran in between may have changed it.
     """
     _here.device = profile.device
-    if getattr(_here, "threads", None) == profile.threads:
+    if getattr(_here, "threads", None) == profile.threads and not again:
         return
     torch = cast("Any", sys.modules.get("torch"))
     if torch is not None and hasattr(torch, "set_num_threads"):

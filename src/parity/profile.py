@@ -10,7 +10,10 @@ from typing import Any, Literal, cast, get_args
 
 from parity.errors import ConfigError, did_you_mean, shown
 
-Precision = Literal["float64", "float32", "bfloat16", "float16"]
+Precision = Literal["float64", "float32", "bfloat16", "float16", "int8"]
+ModelBackend = Literal[
+    "eager", "export", "compile", "aot_inductor", "onnxruntime", "openvino", "cuda_graphs", "tensorrt"
+]
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,10 @@ class Profile:
     Attributes:
         name: the profile's name in handler.toml.
         device: "cpu", "cuda" or "cuda:N".
-        precision: the dtype that `Context.load_model` gives a model's weights.
+        precision: the dtype that `Context.load_model` gives a model's weights; with "int8" those of linear
+            layers, the others stay float32.
+        backend: what runs the models of `Context.load_model`: the module itself ("eager"), or what a compiler
+            or another library makes of it; see `parity.models`.
         buckets: batch sizes that inference is padded to, ascending; empty means batches as they come. Rows
             get the same bits in every batch composition only where a bucket was proven to do so: see `exact`.
         threads: intra-op threads of torch; 1 leaves parallelism to batches and requests.
@@ -40,6 +46,7 @@ class Profile:
     name: str = "default"
     device: str = "cpu"
     precision: Precision = "float32"
+    backend: ModelBackend = "eager"
     buckets: tuple[int, ...] = ()
     threads: int = 1
     deterministic: bool = True
@@ -57,6 +64,8 @@ class Profile:
         object.__setattr__(self, "buckets", tuple(sorted(set(cast("list[int]", buckets)))))
         if self.precision not in get_args(Precision):
             raise self._wrong("precision", f"one of {', '.join(get_args(Precision))}")
+        if self.backend not in get_args(ModelBackend):
+            raise self._wrong("backend", f"one of {', '.join(get_args(ModelBackend))}")
         if self.device != "cpu" and self.device.partition(":")[0] != "cuda":
             raise self._wrong("device", "'cpu', 'cuda' or 'cuda:N'")
         if not _is_count(self.threads):

@@ -21,7 +21,10 @@ from parity.handler import LoadedHandler, files_of
 from parity.profile import Profile
 
 SETTINGS: Final = ("device", "precision", "threads", "deterministic", "tf32", "seed")
-"""The settings of a profile that decide bits, but for the buckets, which a certificate tells by itself."""
+"""The settings of a profile that decide bits, but for the buckets, which a certificate tells by itself.
+
+The model backend does, too, and is left out where it is eager: certificates are older than backends.
+"""
 
 _ENVIRONMENT = ("python", "os", "machine", "cpu")
 _PREFIXES = ("package.", "env.", "gpu.")
@@ -91,7 +94,10 @@ def conditions_of(loaded: LoadedHandler, profile: Profile, certificate: Path) ->
             "artifacts": _artifacts_digest(loaded, certificate),
             "config": _digest(json.dumps(loaded.manifest.config, sort_keys=True, default=str)),
         },
-        settings={name: getattr(profile, name) for name in SETTINGS},
+        settings={
+            **{name: getattr(profile, name) for name in SETTINGS},
+            **({} if profile.backend == "eager" else {"backend": profile.backend}),
+        },
         environment=environment_of(profile),
     )
 

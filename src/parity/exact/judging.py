@@ -44,6 +44,6 @@ def _same_promise(recorded: Profile, fingerprint: Mapping[str, str], profile: Pr
         return False
     if profile.buckets and profile.buckets != recorded.buckets:
         return False
-    if any(getattr(recorded, name) != getattr(profile, name) for name in SETTINGS):
+    if any(getattr(recorded, name) != getattr(profile, name) for name in (*SETTINGS, "backend")):
         return False
     return comparable(fingerprint) == comparable(numerics.fingerprint(profile))

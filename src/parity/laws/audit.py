@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -41,6 +42,11 @@ _SYSTEM_FILES: Final = tuple(
     ).split()
 )
 _PARITY: Final = str(Path(__file__).parents[1])
+_COMPILING: Final = str(Path(_PARITY, "models")) + os.sep
+"""Model backends compile, and keep what they compiled: the profile asks for that, not the handler."""
+_UNPACKED: Final = str(Path(tempfile.gettempdir(), "aotinductor_"))
+"""Where torch unpacks a compiled model that it loads."""
+
 _ENVIRONMENT_CODE: Final = (
     "<frozen os>",
     "<frozen _collections_abc>",
@@ -121,7 +127,8 @@ class Watch:
         found = list(self._found.values())
         known = {item.target for item in found}
         new = _held_files() - self._mapped_before - known
-        held = sorted(path for path in new if not os.path.realpath(path).startswith(self._scratch))
+        own = (self._scratch, _UNPACKED)
+        held = sorted(path for path in new if not os.path.realpath(path).startswith(own))
         return [*found, *(Access("initialize", "read", path, "") for path in held)]
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
@@ -156,13 +163,15 @@ class Watch:
             frame = frame.f_back
 
     def _where(self) -> str | None:
-        """The handler's line that led here; None when that line only imports something, "" when none did."""
+        """The handler's line that led here; None when it only imports or compiles something, "" for none."""
         frame = inspect.currentframe()
         importing = False
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith("<frozen importlib"):
                 importing = True
+            elif name.startswith(_COMPILING):
+                return None
             elif name.startswith(self._root + os.sep):
                 if importing:
                     return None
