@@ -55,9 +55,10 @@ def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
     root = bases[0] if len(bases) == 1 else Path(os.path.commonpath([base.absolute() for base in bases]))
     files: list[InputFile] = []
     seen: dict[Path, str] = {}
+    folders: dict[Path, Path] = {}
     for text, (base, paths) in zip(inputs, found, strict=True):
         for path in paths:
-            real = path.resolve()
+            real = _real(path, folders)
             if real in seen:
                 raise DatasetError(f"{path} is named twice, by {seen[real]} and by {text}; name it once")
             seen[real] = str(text)
@@ -140,6 +141,16 @@ def _walk(folder: Path) -> Iterator[Path]:
             path = Path(here, name)
             if not _is_hidden(name) and path.is_file() and _is_parquet(path):
                 yield path
+
+
+def _real(path: Path, folders: dict[Path, Path]) -> Path:
+    """Where a file is once links are followed; `folders` keeps what folders resolve to."""
+    if path.is_symlink() or not path.name:
+        return path.resolve()
+    above = path.parent
+    if above not in folders:
+        folders[above] = above.resolve()
+    return folders[above] / path.name
 
 
 def _is_hidden(name: str) -> bool:

@@ -19,7 +19,7 @@ from parity_batch.local import LocalEngine
 from parity_batch.places import anywhere
 from parity_batch.plan import Plan, Unit
 from parity_batch.prepared import prepare
-from parity_batch.progress import ProgressLine
+from parity_batch.progress import PlanningLine, ProgressLine
 from parity_batch.settings import Settings
 from parity_batch.summary import Summary, peak_rss_bytes
 from parity_batch.task import UnitTask
@@ -58,10 +58,12 @@ def score(
         ParityError: the handler cannot be loaded, or wrote into its inputs.
     """
     started = time.perf_counter()
-    ready = prepare(inputs, handler, columns, settings, app_dir)
+    with _planning_line(progress) as planned:
+        ready = prepare(inputs, handler, columns, settings, app_dir, planned)
     loaded, settings, plan = ready.loaded, ready.settings, ready.plan
     tally = Tally(settings.most_errors(plan.num_rows), str(settings.max_errors))
     skipped = dict(plan.skipped)
+    worker_notes: dict[str, None] = {}
     show: list[Progress] = []
 
     def watch() -> None:
@@ -94,10 +96,10 @@ def score(
             ):
                 show.append(shown_line)
                 began = time.perf_counter()
-                peak = _run(engine, todo, task, tally, settings, watch, skipped)
+                peak = _run(engine, todo, task, tally, settings, watch, skipped, worker_notes)
                 scoring_s = time.perf_counter() - began
         scored_rows = tally.rows - resumed_rows
-        notes = list(plan.notes)
+        notes = [*plan.notes, *worker_notes]
         if settings.where:
             notes.append(f"--where left {tally.rows:,} of {plan.num_rows:,} rows")
         summary = Summary(
@@ -163,21 +165,23 @@ def _run(
     settings: Settings,
     watch: Callable[[], None],
     skipped: dict[str, str],
+    notes: dict[str, None],
 ) -> int:
     """Score the units; the first error ends the job. Gives the most memory that a worker had in use."""
     peak = 0
     lost: set[str] = set()
+    names = {unit.part: unit.source.name for unit in units}
     units = [replace(unit, source=replace(unit.source, path=anywhere(unit.source.path))) for unit in units]
     reports = engine.run(units, task, workers=settings.workers, device=task.profile.device)
     try:
         for report in reports:
             peak = max(peak, report.peak_rss_bytes)
+            notes.update((f"a worker's environment differs: {text}", None) for text in report.notes)
             if report.problem is not None:
                 if settings.on_file_error == "stop":
                     raise DatasetError(f"{report.problem}; or --on-file-error skip leaves it out")
                 lost.add(report.part)
-                name = next(unit.source.name for unit in units if unit.part == report.part)
-                skipped[name] = report.problem
+                skipped[names[report.part]] = report.problem
             if not report.counted:
                 tally.count(report.rows, report.row_errors, report.seconds)
                 watch()
@@ -202,6 +206,18 @@ def _progress_line(total: int, done: int, wanted: bool) -> Generator[Progress]:
         yield lambda _rows, _errors: None
         return
     line = ProgressLine(total, sys.stderr, done=done)
+    try:
+        yield line.show
+    finally:
+        line.close()
+
+
+@contextlib.contextmanager
+def _planning_line(wanted: bool) -> Generator[Progress]:
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda _read, _all: None
+        return
+    line = PlanningLine(sys.stderr)
     try:
         yield line.show
     finally:

@@ -104,18 +104,20 @@ def fit(
     twice = _named_by_folder_too(sources, columns)
     partition = partition_schema(sources)
     if partition.names:
-        sources = [
-            replace(item, schema=with_partition(item.schema, item.file, partition)) for item in sources
-        ]
+        sources = _with_partitions(sources, partition)
     folders = [name for name in columns if sources and all(name in item.file.partition for item in sources)]
     if folders:
         columns = [name for name in columns if name not in folders]
         notes.append(f"column {', '.join(map(repr, folders))} is in the names of the parts' folders")
     found_in: dict[str, list[str]] = {}
     fitting: list[Source] = []
+    judged: dict[int, list[str]] = {}
     for source in sources:
-        wrong = [*_field_problems(source.schema, handler, fields), *_doubles(source.schema, columns)]
-        wrong += _condition_problems(source.schema, where)
+        wrong = judged.get(id(source.schema))
+        if wrong is None:
+            wrong = [*_field_problems(source.schema, handler, fields), *_doubles(source.schema, columns)]
+            wrong += _condition_problems(source.schema, where)
+            judged[id(source.schema)] = wrong
         for problem in wrong:
             found_in.setdefault(problem, []).append(source.name)
         if not wrong:
@@ -135,6 +137,18 @@ def fit(
     names = {field.name for field in found}
     read = {field: column for field, column in fields.items() if column in names}
     return Fitted(Layout(read, tuple(columns), pa.schema(found), where, partition), problems, notes)
+
+
+def _with_partitions(sources: Sequence[Source], partition: pa.Schema) -> list[Source]:
+    """The sources with the columns of their folders' names; those with one schema still share one."""
+    made: dict[tuple[int, tuple[str, ...]], pa.Schema] = {}
+    found: list[Source] = []
+    for source in sources:
+        key = id(source.schema), tuple(source.file.partition)
+        if key not in made:
+            made[key] = with_partition(source.schema, source.file, partition)
+        found.append(replace(source, schema=made[key]))
+    return found
 
 
 def partition_schema(sources: Sequence[Source]) -> pa.Schema:
@@ -161,7 +175,8 @@ def _named_by_folder_too(sources: Sequence[Source], columns: Sequence[str]) -> l
     """Pass-through columns that files have and the names of their folders too: a part can keep one only."""
     problems: list[str] = []
     for name in columns:
-        both = [item.name for item in sources if name in item.file.partition and name in item.schema.names]
+        there = {id(item.schema): name in item.schema.names for item in sources}
+        both = [item.name for item in sources if there[id(item.schema)] and name in item.file.partition]
         if both:
             more = f" and {len(both) - 1} more files" if len(both) > 1 else ""
             problems.append(
@@ -287,10 +302,11 @@ class _Joined:
 
 def _join(name: str, sources: Sequence[Source], *, passed: bool) -> _Joined:
     """One column of all files."""
-    having = [
-        (source, source.schema.field(name)) for source in sources if source.schema.names.count(name) == 1
-    ]
-    lacking = [source.name for source in sources if name not in source.schema.names]
+    schemas = {id(source.schema): source.schema for source in sources}
+    times = {key: schema.names.count(name) for key, schema in schemas.items()}
+    known = {key: schemas[key].field(name) for key, count in times.items() if count == 1}
+    having = [(source, known[id(source.schema)]) for source in sources if id(source.schema) in known]
+    lacking = [source.name for source in sources if not times[id(source.schema)]]
     problems: list[str] = []
     notes: list[str] = []
     if not having:

@@ -6,10 +6,13 @@ and streamed. Units and their names follow from the inputs alone, not from the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
 
 from parity.errors import DatasetError
 from parity.handler import LoadedHandler
@@ -20,6 +23,7 @@ from parity_batch.where import Where
 
 UNIT_BYTES = 128 * 1024 * 1024
 _READERS = 8
+_FOOTERS_AT_ONCE = 1024
 _SHOWN_PROBLEMS = 20
 
 
@@ -83,6 +87,7 @@ def make_plan(
     *,
     where: str = "",
     skip_unreadable: bool = False,
+    watch: Callable[[int, int], None] = lambda _read, _all: None,
 ) -> Plan:
     """The plan of scoring `inputs` with a handler.
 
@@ -93,6 +98,7 @@ def make_plan(
         renames: fields of the handler that are read from a column of another name, with that name.
         where: a condition; rows for which it does not hold are left out.
         skip_unreadable: leave out files whose footer cannot be read, in place of raising.
+        watch: called now and then with how many footers of how many are read.
 
     Raises:
         DatasetError: an input is missing, or files are broken or do not fit; every problem is named at once.
@@ -108,8 +114,13 @@ def make_plan(
         except DatasetError as exc:
             return str(exc)
 
+    found: list[Source | str] = []
+    schemas: dict[bytes, pa.Schema] = {}
     with ThreadPoolExecutor(_READERS, thread_name_prefix="parity-footers") as pool:
-        found = list(pool.map(footer, files))
+        for first in range(0, len(files), _FOOTERS_AT_ONCE):
+            read = pool.map(footer, files[first : first + _FOOTERS_AT_ONCE])
+            found += (item if isinstance(item, str) else _sharing(item, schemas) for item in read)
+            watch(len(found), len(files))
     placed = [(place, item) for place, item in enumerate(found) if isinstance(item, Source)]
     sources = tuple(source for _, source in placed)
     unread = {file.name: item for file, item in zip(files, found, strict=True) if isinstance(item, str)}
@@ -129,6 +140,12 @@ def make_plan(
     units = tuple(unit for position, source in placed for unit in _cut(position, source))
     folders = tuple(Path(item) for item in inputs if Path(item).is_dir())
     return Plan(root, folders, sources, units, fitted.layout, tuple(fitted.notes), skipped)
+
+
+def _sharing(source: Source, schemas: dict[bytes, pa.Schema]) -> Source:
+    """A source whose schema is one object with those that are the same: a million files have few."""
+    key = cast("Any", source.schema).serialize().to_pybytes()
+    return replace(source, schema=schemas.setdefault(key, source.schema))
 
 
 def _cut(position: int, source: Source) -> Iterator[Unit]:

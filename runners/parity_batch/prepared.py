@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,20 @@ def prepare(
     columns: Sequence[str],
     settings: Settings | None,
     app_dir: str | Path | None,
+    watch: Callable[[int, int], None] = lambda _read, _all: None,
 ) -> Prepared:
-    """Load the handler and plan; raises what `parity_batch.score` raises before the first row."""
+    """Load the handler and plan; raises what `parity_batch.score` raises before the first row.
+
+    `watch` is told how many footers of how many are read.
+    """
     loaded = _loaded(handler, app_dir)
     settings = (settings if settings is not None else Settings()).with_defaults(loaded.manifest.batch)
     profile = Engine(loaded, settings.profile).profile
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     skip = settings.on_file_error == "skip"
-    plan = make_plan(paths, loaded, columns, settings.renames, where=settings.where, skip_unreadable=skip)
+    plan = make_plan(
+        paths, loaded, columns, settings.renames, where=settings.where, skip_unreadable=skip, watch=watch
+    )
     part_schema(plan.layout.schema, plan.layout.columns, loaded, {}, settings.form)
     errors_schema(plan.layout.schema, plan.layout.schema.names, {}, settings.form)
     batch_rows = settings.batch_rows or profile.whole_buckets(DEFAULT_BATCH_ROWS)

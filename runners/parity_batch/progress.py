@@ -1,4 +1,4 @@
-"""One line that tells how far a job is: rows, rows/s, time left. It writes to the stream it is given."""
+"""One line that tells how far a job is: footers read, then rows, rows/s, time left."""
 
 from __future__ import annotations
 
@@ -48,6 +48,30 @@ class ProgressLine:
         """Leave the line."""
         if self._shown:
             self._stream.write("\n")
+            self._stream.flush()
+
+
+class PlanningLine:
+    """Rewrites one line of a terminal while footers are read, and takes it away.
+
+    Args:
+        stream: a terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = False
+
+    def show(self, read: int, files: int) -> None:
+        """Say that so many footers of all files are read."""
+        self._stream.write(f"\rplanning: {read:,} of {files:,} footers read\x1b[K")
+        self._stream.flush()
+        self._shown = True
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._stream.write("\r\x1b[K")
             self._stream.flush()
 
 

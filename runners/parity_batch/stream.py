@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from parity.codec.rebatch import BATCH_BYTES, rebatch
 from parity.errors import DatasetError
 from parity_batch.footers import SourceFile
 from parity_batch.layout import Layout, with_partition
@@ -27,8 +28,6 @@ ROW = pa.field("\0row", pa.int64(), nullable=False)
 BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
-BATCH_BYTES = 32 * 1024 * 1024
-"""A micro-batch of more bytes is cut short, unless it is a single row."""
 
 
 class UnreadableError(DatasetError):
@@ -236,94 +235,6 @@ def check_unchanged(unit: Unit) -> None:
     """Raise UnreadableError when a unit's file is not the one that was planned with any more."""
     if not unit.source.unchanged():
         raise _changed(unit)
-
-
-def rebatch(
-    batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int = BATCH_BYTES
-) -> Iterator[pa.RecordBatch]:
-    """The same rows cut into batches of exactly `rows` rows, but for the last one and for large rows.
-
-    A batch of several rows has at most `most_bytes`; where the cuts fall follows from the rows alone.
-    """
-    held: list[pa.RecordBatch] = []
-    held_rows = held_bytes = 0
-    for batch in batches:
-        start, sizes = 0, _Sizes(batch)
-        # What is counted by hundreds of slices need not be where all of it would fit.
-        exact = held_bytes + sizes.of(0, batch.num_rows) > most_bytes
-        while start < batch.num_rows:
-            count = min(rows - held_rows, batch.num_rows - start)
-            if exact:
-                while count > 1 and held_bytes + sizes.of(start, count) > most_bytes:
-                    count //= 2
-                size = sizes.of(start, count)
-                if held and held_bytes + size > most_bytes:
-                    yield _joined(held)
-                    held, held_rows, held_bytes = [], 0, 0
-                    continue
-                held_bytes += size
-            held.append(batch.slice(start, count))
-            start += count
-            held_rows += count
-            if held_rows == rows:
-                yield _joined(held)
-                held, held_rows, held_bytes = [], 0, 0
-        if held and batch.num_rows and not exact:
-            held_bytes += sizes.of(batch.num_rows - held[-1].num_rows, held[-1].num_rows)
-    if held:
-        yield _joined(held)
-
-
-class _Sizes:
-    """How many bytes runs of a batch's rows take, each row with values of its own."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        shared = [place for place, field in enumerate(batch.schema) if _shares(field.type)]
-        self._plain = [column for place, column in enumerate(batch.columns) if place not in shared]
-        each = sum((_row_bytes(batch.column(place)) for place in shared), np.zeros(batch.num_rows, np.int64))
-        self._before = np.concatenate([[0], np.cumsum(each)])
-
-    def of(self, start: int, rows: int) -> int:
-        shared = int(self._before[start + rows] - self._before[start])
-        return shared + sum(column.slice(start, rows).nbytes for column in self._plain)
-
-
-def column_bytes(column: Any) -> int:
-    """The bytes of a column's values, one that rows share counted for each of them."""
-    return int(_row_bytes(column).sum()) if _shares(column.type) else int(column.nbytes)
-
-
-def _shares(kind: Any) -> bool:
-    """Whether `nbytes` of a slice counts values of other rows."""
-    return pa.types.is_dictionary(kind) or pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
-
-
-def _row_bytes(column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The bytes of each row of a column whose rows share buffers."""
-    if pa.types.is_dictionary(column.type):
-        values = column.dictionary
-        of_value = np.append(_value_bytes(values), 0)  # null is the last
-        return of_value[column.indices.cast(pa.int64()).fill_null(len(values)).to_numpy()]
-    return _value_bytes(column)
-
-
-def _value_bytes(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    kind = values.type
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        if not len(values):
-            return np.zeros(0, np.int64)
-        # Arrow's layout of views: 16 bytes each, the first 4 the length; undefined for nulls.
-        views = np.frombuffer(values.buffers()[1], "<i4")[::4][values.offset : values.offset + len(values)]
-        return np.where(values.is_valid().to_numpy(zero_copy_only=False), views, 0).astype(np.int64) + 16
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return cast("Any", pc.binary_length(values)).fill_null(0).to_numpy() + 8
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return cast("Any", pc.binary_length(values)).fill_null(0).cast(pa.int64()).to_numpy() + 4
-    return np.full(len(values), values.nbytes // max(1, len(values)), np.int64)
-
-
-def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return pieces[0] if len(pieces) == 1 else cast("Any", pa).concat_batches(pieces)
 
 
 def _rows_a_read(unit: Unit, batch_rows: int) -> int:

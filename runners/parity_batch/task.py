@@ -99,7 +99,8 @@ class UnitTask:
                 report = scorer.score(unit)
             except UnreadableError as exc:
                 report = UnitReport(unit.part, 0, {}, {}, problem=str(exc))
-        return replace(report, counted=self.tally is not None, peak_rss_bytes=peak_rss_bytes())
+        notes = () if self.placement is None else tuple(self.placement.doubts())
+        return replace(report, counted=self.tally is not None, peak_rss_bytes=peak_rss_bytes(), notes=notes)
 
     def prepare(self, engines: int) -> None:
         """Load the handler for a number of threads, one after the other, before the first call."""

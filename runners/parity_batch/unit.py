@@ -15,7 +15,9 @@ from typing import cast
 import pyarrow as pa
 
 from parity.codec.arrow import decode_table
+from parity.codec.arrow_sizes import decoded_bytes
 from parity.codec.decoded import Decoded
+from parity.codec.rebatch import BATCH_BYTES
 from parity.engine import Engine
 from parity.errors import RowError, RowsError
 from parity.output_form import OutputForm
@@ -26,7 +28,7 @@ from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
-from parity_batch.stream import BATCH_BYTES, ROW, check_unchanged, column_bytes, read_unit, with_absent
+from parity_batch.stream import ROW, check_unchanged, read_unit, with_absent
 
 _AHEAD = 4
 """Micro-batches in flight beside those that are being scored."""
@@ -101,6 +103,7 @@ class UnitReport:
         problem: why the unit's file could not be read, when it could not: nothing is left of the unit.
         counted: whether the job's tally has these rows already.
         peak_rss_bytes: the most memory that the process had in use.
+        notes: what is another in this process than where the job was started.
     """
 
     part: str
@@ -110,6 +113,7 @@ class UnitReport:
     problem: str | None = None
     counted: bool = False
     peak_rss_bytes: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -267,7 +271,7 @@ class UnitScorer:
         started = time.perf_counter()
         inputs = self.engines[0].loaded.inputs
         given = renamed(rows, self.layout)
-        if rows.num_rows == 1 and sum(map(column_bytes, given.columns)) > self.max_row_bytes:
+        if rows.num_rows == 1 and sum(map(decoded_bytes, given.columns)) > self.max_row_bytes:
             decoded = Decoded.around(empty_batch(inputs), 1, {0: _too_large(given, self.max_row_bytes)})
         else:
             decoded = decode_table(inputs, given)
@@ -291,7 +295,10 @@ def renamed(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
 
 
 def _too_large(rows: pa.RecordBatch, most: int) -> RowError:
-    sizes = {name: column_bytes(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+    sizes = {
+        name: round(decoded_bytes(column))
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    }
     name = max(sizes, key=lambda name: sizes[name])
     return RowError(
         0,

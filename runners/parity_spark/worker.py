@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from parity import numerics
+from parity.codec.rebatch import rebatch
 from parity.codec.sparkable import spark_table
-from parity.distributed import Placement, TableScorer, rebatched
+from parity.distributed import Placement, TableScorer
 from parity.errors import ConfigError
 
 KEPT = 2
@@ -44,8 +45,9 @@ class Work:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A partition's rows, scored, in their order."""
         scorer = kept_scorer(self, _device() if self.gpu else None)
-        for rows in rebatched(batches, self.batch_rows):
-            yield from spark_table(scorer.score(rows), self.schema).combine_chunks().to_batches()
+        for rows in rebatch(batches, self.batch_rows):
+            scored = scorer.score(pa.Table.from_batches([rows]))
+            yield from spark_table(scored, self.schema).combine_chunks().to_batches()
 
 
 _kept: dict[tuple[Any, ...], TableScorer] = {}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.errors import ConfigError, DatasetError, RowsError
-from parity_batch import Settings, score, stream
+from parity_batch import Settings, score
 from tests.batch.jobs import HANDLERS, ORDERS, contents, orders, part_files, read_parts, run, write_orders
 
 
@@ -124,15 +124,6 @@ def test_a_cell_that_is_too_large_is_one_row_error(tmp_path: Path) -> None:
     assert len(failed.column("text")[0].as_py()) == 2_000_000
 
 
-def test_micro_batches_are_cut_short_by_bytes_and_no_row_is_lost() -> None:
-    sizes = [10, 900, 900, 5000, 1, 1, 1, 400, 400, 400]
-    table = texts(sizes)
-    found = list(stream.rebatch(table.to_batches(max_chunksize=4), 6, most_bytes=1000))
-    assert [row for batch in found for row in batch.column(0).to_pylist()] == list(range(10))
-    assert all(batch.num_rows == 1 or batch.nbytes <= 1000 for batch in found)
-    assert 5 <= len(found) <= 7
-
-
 @pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
 @pytest.mark.parametrize("where", ["", "id >= 0"])
 def test_a_row_has_the_size_of_its_own_values_and_not_of_all_that_its_column_shares(
@@ -149,21 +140,6 @@ def test_a_row_has_the_size_of_its_own_values_and_not_of_all_that_its_column_sha
     )
     assert read_parts(tmp_path / "out").column("length").to_pylist() == [*sizes[:-1], None]
     assert summary.failed_rows == 1
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.int64(), pa.string_view()], ids=str)
-def test_a_dictionary_is_cut_where_its_plain_values_are(kind: Any) -> None:
-    values = [str(row % 7) * (row % 7 * 90) or "0" for row in range(200)]
-    plain = pa.array(range(200) if kind == pa.int64() else values).cast(kind)
-    plain = pa.concat_arrays([plain, pa.nulls(9, kind), plain])
-    words = plain.cast(pa.string() if kind == pa.string_view() else kind).dictionary_encode()
-    found = [
-        [batch.num_rows for batch in stream.rebatch([pa.record_batch({"x": column})], 50, most_bytes=9000)]
-        for column in (plain, words)
-    ]
-    assert sum(found[1]) == 409
-    assert max(len(found[0]), len(found[1])) < 409 / 10
-    assert abs(len(found[0]) - len(found[1])) <= 2
 
 
 @pytest.mark.slow

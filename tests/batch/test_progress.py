@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from parity_batch.progress import ProgressLine, duration
+from parity_batch.progress import PlanningLine, ProgressLine, duration
 
 
 def test_the_line_tells_share_rate_time_left_and_failures() -> None:
@@ -30,6 +30,14 @@ def test_a_line_that_was_never_shown_leaves_nothing() -> None:
     stream = io.StringIO()
     ProgressLine(10, stream).close()
     assert stream.getvalue() == ""
+
+
+def test_planning_is_told_and_leaves_nothing_behind() -> None:
+    stream = io.StringIO()
+    line = PlanningLine(stream)
+    line.show(1024, 2_000_000)
+    line.close()
+    assert stream.getvalue() == "\rplanning: 1,024 of 2,000,000 footers read\x1b[K\r\x1b[K"
 
 
 @pytest.mark.parametrize(

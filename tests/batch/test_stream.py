@@ -7,28 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from parity_batch.files import InputFile
 from parity_batch.footers import read_source
 from parity_batch.layout import Layout
 from parity_batch.plan import Unit
-from parity_batch.stream import read_unit, rebatch
-
-
-@given(sizes=st.lists(st.integers(0, 40), max_size=8), rows=st.integers(1, 30))
-def test_every_micro_batch_but_the_last_is_full_and_no_row_is_lost(sizes: list[int], rows: int) -> None:
-    table = pa.table({"x": range(sum(sizes))})
-    batches: list[pa.RecordBatch] = []
-    start = 0
-    for size in sizes:
-        piece = table.slice(start, size).to_batches()
-        batches += piece or [pa.record_batch({"x": pa.array([], pa.int64())})]
-        start += size
-    found = list(rebatch(batches, rows))
-    assert [batch.num_rows for batch in found[:-1]] == [rows] * (len(found) - 1)
-    assert [value for batch in found for value in batch.column(0).to_pylist()] == list(range(sum(sizes)))
+from parity_batch.stream import read_unit
 
 
 def unit_of(path: Path, first: int, end: int) -> Unit:
@@ -57,12 +41,3 @@ def test_a_file_without_row_groups_has_no_batches(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "a.parquet")
     unit = unit_of(tmp_path / "a.parquet", 0, 0)
     assert list(read_unit(unit, Layout({}, ("x",), pa.schema([("x", pa.int64())])), 10)) == []
-
-
-def test_empty_batches_between_others_change_no_cut() -> None:
-    x = pa.array(range(100))
-    full = pa.record_batch({"x": x})
-    pieces = [full.slice(0, 7), full.slice(7, 0), full.slice(7, 30), full.slice(37, 0), full.slice(37)]
-    found = list(rebatch(pieces, 10, most_bytes=1000))
-    assert [batch.num_rows for batch in found] == [10] * 10
-    assert pa.Table.from_batches(found).column("x").to_pylist() == x.to_pylist()

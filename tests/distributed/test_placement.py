@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from parity import Handler, Int64, Schema
-from parity.distributed import Placement, TableScorer, check_batch_rows, chosen_columns, rebatched
+from parity import Batch, Handler, Int64, Schema, String
+from parity.distributed import Placement, TableScorer, check_batch_rows, chosen_columns
 from parity.errors import ConfigError, FingerprintError, SchemaError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
@@ -162,13 +162,19 @@ def test_columns_are_chosen_or_every_problem_is_named() -> None:
         chosen_columns(["a", "a"], loaded, None)
 
 
-def test_batches_are_cut_to_one_size() -> None:
-    rows = pa.table({"id": list(range(100))})
-    for size in (1, 7, 64, 1000):
-        pieces = list(rebatched(rows.to_batches(max_chunksize=13), size))
-        assert [piece.num_rows for piece in pieces[:-1]] == [size] * (len(pieces) - 1)
-        assert pa.concat_tables(pieces).equals(rows)
-    assert list(rebatched([], 3)) == []
+def test_a_table_of_large_rows_is_scored_a_few_at_a_time() -> None:
+    class Together(Handler):
+        inputs = Schema(text=String())
+        outputs = Schema(rows=Int64())
+
+        def inference(self, inputs: Batch) -> dict[str, object]:
+            return {"rows": [len(inputs["text"])] * len(inputs["text"])}
+
+    scorer = TableScorer(Placement.of(LoadedHandler.of(Together), Profile()), columns=["id"], batch_rows=1024)
+    large = pa.table({"id": range(12), "text": ["x" * (10 * 1024 * 1024)] * 12})
+    found = scorer.score(large)
+    assert found.column("id").to_pylist() == list(range(12))
+    assert found.column("rows").to_pylist() == [3] * 12, "32 MB at a time"
 
 
 def test_batch_rows_follow_the_buckets() -> None:

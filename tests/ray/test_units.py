@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from parity_ray import units
 from parity_ray.units import RETRIES, RayBatchEngine
 from tests.batch.jobs import ORDERS, contents, orders, read_parts, run
 from tests.distributed.deadly import dataset, deadly_orders, deaths
+from tests.distributed.elsewhere import another_version
 
 pytestmark = [
     pytest.mark.slow,
@@ -89,6 +92,20 @@ def test_errors_of_a_task_and_of_the_job_end_it(cluster: None, inputs: Path, tmp
         ConfigError, match=r"9 workers need 9 CPUs .* this cluster has 3 .* at most --workers 3"
     ):
         score(inputs, tmp_path / "out3", ORDERS, settings=Settings(engine="ray", workers=9))
+
+
+def test_an_actor_with_another_version_of_a_library_ends_the_job(
+    cluster: None, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    shadow = os.pathsep.join([another_version(tmp_path / "elsewhere"), os.environ.get("PYTHONPATH", "")])
+    elsewhere = functools.partial(ray.remote, runtime_env={"env_vars": {"PYTHONPATH": shadow}})
+    monkeypatch.setattr(ray, "remote", lambda **options: elsewhere(**options))
+    settings = Settings(engine="ray", workers=1)
+    with pytest.raises(FingerprintError, match=r"numpy 1\.0\.1 in place of "):
+        score(inputs, tmp_path / "out", ORDERS, settings=settings)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
 
 
 def test_options_are_checked() -> None:

@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.batch_engines import find_batch_engine
+from parity.distributed.environment import LENIENT_VARIABLE
 from parity.errors import ConfigError, FingerprintError, RowsError
 from parity_batch import Settings, plan, score
 from parity_spark.units import SparkBatchEngine
 from tests.batch.jobs import ORDERS, contents, orders, read_parts
 from tests.distributed.deadly import dataset, deadly_orders, deaths
+from tests.distributed.elsewhere import another_version
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,6 +85,21 @@ def test_spark_reads_what_the_batch_runner_writes(session, inputs: Path, tmp_pat
         assert found[name].to_pylist() == expected[name].to_pylist(), name
     errors = session.read.parquet(str(tmp_path / "out" / "_errors"))
     assert errors.count() == 4
+
+
+def test_a_worker_with_another_version_of_a_library_ends_the_job(
+    session, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow = another_version(tmp_path / "elsewhere")
+    monkeypatch.setitem(session.sparkContext.environment, "PYTHONPATH", shadow)
+    settings = Settings(engine="spark", workers=1)
+    with pytest.raises(FingerprintError, match=r"numpy 1\.0\.1 in place of "):
+        score(inputs, tmp_path / "out", ORDERS, settings=settings)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    monkeypatch.setenv(LENIENT_VARIABLE, "warn")
+    done = score(inputs, tmp_path / "out", ORDERS, settings=settings)
+    assert any("a worker's environment differs: numpy 1.0.1" in note for note in done.notes)
+    assert done.rows == 2300
 
 
 def test_options_are_checked(java: None) -> None:

@@ -43,8 +43,47 @@ def unpacked_bytes(data: pa.Buffer) -> int:
 
 def decoded_bytes(array: Any) -> float:
     """About how many bytes the plain values of a validated array take."""
-    sizes = _row_bytes(array)
+    sizes = row_bytes(array)
     return float(sizes.sum()) if isinstance(sizes, np.ndarray) else sizes * len(array)
+
+
+def row_bytes(array: Any) -> float | Array:
+    """About how many bytes the plain value of each row takes: one number where all are alike."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return row_bytes(array.storage)
+    if pa.types.is_null(kind):
+        return _NULL_BYTES
+    if pa.types.is_dictionary(kind):
+        sizes = row_bytes(array.dictionary)
+        if not isinstance(sizes, np.ndarray):
+            return sizes
+        if not len(sizes):
+            return 0.0
+        found = sizes[_pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)]
+        present = present_mask(array.indices)
+        return found if present is None else np.where(present, found, _OFFSET_BYTES)
+    if pa.types.is_run_end_encoded(kind):
+        sizes = row_bytes(array.values)
+        return float(sizes.max(initial=0.0)) if isinstance(sizes, np.ndarray) else sizes
+    if pa.types.is_fixed_size_list(kind):
+        return _of_fixed_lists(array)
+    if is_list_like(kind):
+        return _of_lists(array, row_bytes(array.values))
+    if pa.types.is_map(kind):
+        return _of_lists(array, row_bytes(array.keys) + row_bytes(array.items))
+    if pa.types.is_struct(kind):
+        return sum((row_bytes(array.field(at)) for at in range(kind.num_fields)), 0.0)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        views = np.frombuffer(array.buffers()[1] or b"", np.int32)[::4]
+        lengths = views[array.offset : array.offset + len(array)].astype(np.float64)
+        present = present_mask(array)
+        return _OFFSET_BYTES + (lengths if present is None else np.where(present, lengths, 0.0))
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        return kind.bit_width / 8
+    if any(test(kind) for test in _TEXTS):
+        return _OFFSET_BYTES + _filled(_pc.binary_length(array))
+    return array.nbytes / max(1, len(array))
 
 
 def _unpacked_of(message: Any) -> int:
@@ -78,61 +117,34 @@ def _follow(meta: memoryview, place: int) -> int:
     return place + struct.unpack_from("<I", meta, place)[0]
 
 
-def _row_bytes(array: Any) -> float | Array:
-    """The bytes of each row's plain value: one number where all are alike."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _row_bytes(array.storage)
-    if pa.types.is_null(kind):
-        return _NULL_BYTES
-    if pa.types.is_dictionary(kind):
-        sizes = _row_bytes(array.dictionary)
-        if not isinstance(sizes, np.ndarray):
-            return sizes
-        if not len(sizes):
-            return 0.0
-        return sizes[_pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)]
-    if pa.types.is_run_end_encoded(kind):
-        sizes = _row_bytes(array.values)
-        return float(sizes.max(initial=0.0)) if isinstance(sizes, np.ndarray) else sizes
-    if pa.types.is_fixed_size_list(kind):
-        return _of_fixed_lists(array)
-    if is_list_like(kind):
-        return _of_lists(array)
-    if pa.types.is_struct(kind):
-        return sum((_row_bytes(array.field(at)) for at in range(kind.num_fields)), 0.0)
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        views = np.frombuffer(array.buffers()[1] or b"", np.int32)[::4]
-        lengths = views[array.offset : array.offset + len(array)].astype(np.float64)
-        present = present_mask(array)
-        return _OFFSET_BYTES + (lengths if present is None else np.where(present, lengths, 0.0))
-    if pa.types.is_fixed_size_binary(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
-        return kind.bit_width / 8
-    if any(test(kind) for test in _TEXTS):
-        return _OFFSET_BYTES + _filled(_pc.binary_length(array))
-    return 0.0  # no field is read from it
-
-
 _TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
 
 
 def _of_fixed_lists(array: Any) -> float | Array:
     size: int = array.type.list_size
-    sizes = _row_bytes(array.values)
+    sizes = row_bytes(array.values)
     if not isinstance(sizes, np.ndarray):
         return sizes * size
     start = array.offset * size
     return sizes[start : start + len(array) * size].reshape(len(array), size).sum(axis=1)
 
 
-def _of_lists(array: Any) -> Array:
-    lengths = _filled(_pc.list_value_length(array))
-    sizes = _row_bytes(array.values)
+def _of_lists(array: Any, sizes: float | Array) -> Array:
+    """The bytes of lists or maps, whose values have `sizes`."""
+    lengths = _lengths(array)
     if not isinstance(sizes, np.ndarray):
         return _OFFSET_BYTES + lengths * sizes
     upto = np.concatenate([np.zeros(1), np.cumsum(sizes)])
     starts = np.where(lengths > 0, array.offsets.to_numpy()[: len(array)], 0)
     return _OFFSET_BYTES + upto[(starts + lengths).astype(np.int64)] - upto[starts.astype(np.int64)]
+
+
+def _lengths(array: Any) -> Array:
+    if not pa.types.is_map(array.type):
+        return _filled(_pc.list_value_length(array))
+    found = np.diff(array.offsets.to_numpy()[: len(array) + 1]).astype(np.float64)
+    present = present_mask(array)
+    return found if present is None else np.where(present, found, 0.0)
 
 
 def _filled(lengths: Any) -> Array:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from parity.distributed.environment import LENIENT_VARIABLE, differences, environment, lenient
 from parity.errors import FingerprintError
 from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler, load_handler_anew
+
+_log = logging.getLogger(__name__)
 
 AnyHandler = str | Path | type[Handler] | LoadedHandler
 
@@ -26,6 +30,8 @@ class Placement:
         profile: the profile's name.
         settings: the profile's settings.
         digests: of the handler's source and artifacts; a worker that finds others refuses.
+        environment: of the process that made this; a worker with other libraries refuses.
+        lenient: tell of other libraries, and go on.
     """
 
     ref: str
@@ -34,6 +40,8 @@ class Placement:
     profile: str
     settings: tuple[str, ...]
     digests: tuple[tuple[str, str], ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    lenient: bool = False
 
     @staticmethod
     def of(loaded: LoadedHandler, profile: Profile) -> Placement:
@@ -46,6 +54,8 @@ class Placement:
             profile=profile.name,
             settings=tuple(profile.to_settings()),
             digests=tuple(sorted(loaded.digests.items())),
+            environment=tuple(sorted(environment().items())),
+            lenient=lenient(),
         )
 
     def load(self) -> LoadedHandler:
@@ -53,8 +63,9 @@ class Placement:
 
         Raises:
             ReferenceNotFoundError: it is not here; the message says where it was looked for.
-            FingerprintError: another version of it is here.
+            FingerprintError: another version of it is here, or of a library.
         """
+        self._check_environment()
         if self.cls is not None:
             return LoadedHandler.of(self.cls)
         loaded = load_handler_anew(self.ref, app_dir=self.app_dir)
@@ -65,6 +76,25 @@ class Placement:
                 "started with; bring all machines to one version of it, then start the job again"
             )
         return loaded
+
+    def doubts(self) -> list[str]:
+        """What of this process is another than where the placement was made, and is let be."""
+        refused, told = self._differences()
+        return [*refused, *told]
+
+    def _check_environment(self) -> None:
+        refused, told = self._differences()
+        if refused and not self.lenient:
+            raise FingerprintError(
+                f"handler {self.ref or cast('Any', self.cls).__name__}: this worker's environment is not the "
+                f"one that the job was started in, and its answers would differ: {', '.join(refused)}; give "
+                f"all machines the same versions, or set {LENIENT_VARIABLE}=warn where the job is started"
+            )
+        for text in (*refused, *told):
+            _log.warning("worker environment differs: %s", text)
+
+    def _differences(self) -> tuple[list[str], list[str]]:
+        return differences(dict(self.environment), environment()) if self.environment else ([], [])
 
     def to_profile(self, device: str | None = None) -> Profile:
         """The profile, on another device where one is given."""

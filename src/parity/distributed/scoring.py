@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from parity.codec.arrow import check_schema, decode_table
+from parity.codec.rebatch import rebatch
 from parity.distributed.placement import Placement
 from parity.engine import Engine
 from parity.errors import ConfigError, SchemaError, did_you_mean
@@ -63,8 +64,8 @@ class TableScorer:
             InputMutatedError: the handler wrote into its inputs.
         """
         schema = scored_schema(table.schema, self._engine.loaded, self._columns)
-        starts = range(0, table.num_rows, self._batch_rows)
-        pieces = [self._scored(table.slice(start, self._batch_rows), schema) for start in starts]
+        cut = rebatch(table.to_batches(), self._batch_rows)
+        pieces = [self._scored(pa.Table.from_batches([rows]), schema) for rows in cut]
         return pa.concat_tables(pieces) if pieces else schema.empty_table()
 
     def _scored(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -123,21 +124,3 @@ def check_batch_rows(batch_rows: int | None, profile: Profile) -> int:
     if batch_rows < 1:
         raise ConfigError(f"batch_rows = {batch_rows} must be at least 1")
     return batch_rows
-
-
-def rebatched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly `rows` rows, but for the last one."""
-    held: list[pa.RecordBatch] = []
-    held_rows = 0
-    for batch in batches:
-        start = 0
-        while start < batch.num_rows:
-            piece = batch.slice(start, min(rows - held_rows, batch.num_rows - start))
-            start += piece.num_rows
-            held.append(piece)
-            held_rows += piece.num_rows
-            if held_rows == rows:
-                yield pa.Table.from_batches(held)
-                held, held_rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
