@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
+from parity.batch_engines import LOCAL
 from parity.cli import options
 from parity.durable import write_text
 from parity.errors import ConfigError
@@ -15,6 +18,7 @@ from parity.output_form import OutputForm
 from parity.registry import load_handler
 from parity_batch.job import score
 from parity_batch.page import page
+from parity_batch.pipe import score_pipe
 from parity_batch.preview import preview
 from parity_batch.settings import Settings
 from parity_batch.status import status
@@ -27,7 +31,8 @@ def batch(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="INPUT", help="Parquet files, folders (searched recursively), quoted globs, URLs."
+            metavar="INPUT",
+            help="Files (Parquet, Arrow, CSV, JSON lines), folders (searched recursively), globs, URLs.",
         ),
     ] = None,
     output: Annotated[
@@ -67,6 +72,19 @@ def batch(
         str,
         typer.Option(metavar="CONDITION", help='Score only rows for which, say, "shop == 3".'),
     ] = "",
+    input_format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="parquet, arrow, csv, tsv or jsonl (what the files' names tell)."),
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=TYPE", help="What a column of CSV or JSON lines holds (text); repeatable."
+        ),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option(metavar="NAME", help="Of standard output: jsonl, csv or arrow.")
+    ] = "jsonl",
     tensor_type: Annotated[
         str,
         typer.Option(metavar="list|arrow", help="How tensors are written: flat lists, or an extension type."),
@@ -87,6 +105,9 @@ def batch(
     on_file_error: Annotated[
         str, typer.Option(metavar="stop|skip", help="What a file that cannot be read does to the job.")
     ] = "stop",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue what is in OUTPUT: the default, whether said or not.")
+    ] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Remove what an earlier job left in OUTPUT and begin anew.")
     ] = False,
@@ -100,7 +121,7 @@ def batch(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress line.")] = False,
 ) -> None:
-    """Score Parquet files into Parquet parts; killed and started again, it continues.
+    """Score Parquet, Arrow, CSV and JSON lines into Parquet parts; killed and started again, it continues.
 
     Rows keep their order: part-00003-u00000.parquet is the first unit of input file 3. A row that fails stays
     in place with null outputs and the reason in `_error`, and is kept with its inputs in OUTPUT/_errors.
@@ -112,6 +133,8 @@ def batch(
         found = status(output)
         options.emit(json.dumps(found.to_dict()) if as_json else found.describe())
         return
+    if resume and restart:
+        raise ConfigError("--resume continues what is in OUTPUT and --restart removes it; give one")
     loaded = load_handler(handler, app_dir=app_dir)
     settings = Settings(
         profile=loaded.profile(profile).with_settings(set_ or []),
@@ -122,6 +145,8 @@ def batch(
         max_row_bytes=round(max_row_mb * 1024 * 1024),
         on_file_error=cast("Any", on_file_error),
         restart=restart,
+        input_format=input_format,
+        types=_pairs("--types", types),
         renames=_pairs("--map", map_),
         where=where,
         form=OutputForm(cast("Any", tensor_type), spark_compatible),
@@ -129,6 +154,16 @@ def batch(
         engine_options=_pairs("--engine-option", engine_option),
     )
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
+    if inputs == ["-"] or str(output) == "-":
+        if inputs != ["-"] or str(output) != "-":
+            raise ConfigError("rows are piped in and out, `- -`, or neither: name files and a folder")
+        if dry_run or restart or resume or html is not None or as_json or engine != LOCAL or workers:
+            raise ConfigError("a pipe is scored at once by this process: leave the options of folders out")
+        try:
+            score_pipe(sys.stdin.buffer, _emitted, loaded, names, settings, output_format, _told)
+        except BrokenPipeError:  # whoever reads has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return
     if dry_run:
         planned = preview(inputs, loaded, columns=names, settings=settings)
         options.emit(json.dumps(planned.to_dict()) if as_json else planned.describe())
@@ -137,6 +172,14 @@ def batch(
     if html is not None:
         write_text(html, page(summary))
     options.emit(json.dumps(summary.to_dict()) if as_json else summary.describe())
+
+
+def _emitted(data: bytes) -> None:
+    options.emit(data, nl=False)
+
+
+def _told(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Find the Parquet files that a job's inputs name: files, folders and globs. No footer is read here.
+"""Find the files that a job's inputs name: files, folders and globs. No footer is read here.
 
 Names that start with "_" or "." below a folder or glob are skipped, as all readers of such datasets do: they
 are bookkeeping, temporary files and error datasets.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parity.errors import DatasetError, did_you_mean
+from parity_batch.formats import FORMATS, PARQUET, format_of, named
 from parity_batch.places import Place, below, is_url
 
-SUFFIXES = (".parquet", ".pq", ".parq")
 _MAGIC = b"PAR1"
 
 
@@ -26,20 +26,26 @@ class InputFile:
     Attributes:
         path: where it is.
         name: its path below the job's input root, with "/": what the outputs call it.
+        format: the name of its format.
     """
 
     path: Place
     name: str
+    format: str = PARQUET
 
 
-def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
+def find_files(inputs: Sequence[str | Path], input_format: str | None = None) -> tuple[Path, list[InputFile]]:
     """The input root and the files, in the order of `inputs` and by name within each.
+
+    All files have one format, by their names; where folders hold several, `input_format` says which are
+    taken. A file that is named itself, or has a name without a suffix, is read as what `input_format` says.
 
     The root is the folder, the file's folder or the fixed part of the glob; with several inputs what they
     have in common.
 
     Raises:
-        DatasetError: an input is not there or holds no Parquet file, or a file is named twice.
+        DatasetError: an input is not there or holds no file of a known format, a file is
+            named twice, or there are files of several formats.
     """
     if not inputs:
         raise DatasetError("no input is given; name a Parquet file, a folder or a glob")
@@ -49,8 +55,8 @@ def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
             raise DatasetError(
                 f"inputs are URLs and paths: {urls[0]} and others; give one kind, or file:// URLs"
             )
-        return Path(), _at_urls(urls)
-    found = [_expand(str(item)) for item in inputs]
+        return Path(), _of_one_format(_at_urls(urls, input_format))
+    found = [_expand(str(item), input_format) for item in inputs]
     bases = [base for base, _ in found]
     root = bases[0] if len(bases) == 1 else Path(os.path.commonpath([base.absolute() for base in bases]))
     files: list[InputFile] = []
@@ -63,11 +69,25 @@ def find_files(inputs: Sequence[str | Path]) -> tuple[Path, list[InputFile]]:
                 raise DatasetError(f"{path} is named twice, by {seen[real]} and by {text}; name it once")
             seen[real] = str(text)
             below = path.relative_to(base) if len(bases) == 1 else path.absolute().relative_to(root)
-            files.append(InputFile(path, below.as_posix()))
-    return root, files
+            files.append(InputFile(path, below.as_posix(), input_format or format_of(path.name) or PARQUET))
+    return root, _of_one_format(files)
 
 
-def _at_urls(urls: Sequence[str]) -> list[InputFile]:
+def _of_one_format(files: list[InputFile]) -> list[InputFile]:
+    first = {file.format: file for file in reversed(files)}
+    if len(first) > 1:
+        counts = ", ".join(
+            f"{sum(file.format == form for file in files)} {form} ({first[form].name})"
+            for form in sorted(first)
+        )
+        raise DatasetError(
+            f"the inputs are of several formats: {counts}; a job reads one: --input-format NAME takes "
+            "those of one format from folders, or name the files"
+        )
+    return files
+
+
+def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
     files: list[InputFile] = []
     seen: dict[str, str] = {}
     for url in urls:
@@ -78,38 +98,39 @@ def _at_urls(urls: Sequence[str]) -> list[InputFile]:
             found = [
                 (place, name)
                 for place, name in found
-                if name.lower().endswith(SUFFIXES) and not any(map(_is_hidden, name.split("/")))
+                if _is_wanted(name, input_format) and not any(map(_is_hidden, name.split("/")))
             ]
         if not found:
-            raise DatasetError(f"input {url!r} is not there or holds no Parquet file ({', '.join(SUFFIXES)})")
+            raise DatasetError(f"input {url!r} is not there or holds no {_what(input_format)}")
         for place, name in found:
             if place in seen:
                 raise DatasetError(f"{place} is named twice, by {seen[place]} and by {url}; name it once")
             seen[place] = url
             base = url.partition("?")[0]
             whole = base if place == url else f"{base.rstrip('/')}/{name}"
-            files.append(InputFile(place, name if len(urls) == 1 else whole))
+            form = input_format or format_of(name) or PARQUET
+            files.append(InputFile(place, name if len(urls) == 1 else whole, form))
     return files
 
 
-def _expand(text: str) -> tuple[Path, list[Path]]:
+def _expand(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
     path = Path(text)
     if path.is_dir():
-        files = sorted(_walk(path), key=lambda item: item.relative_to(path).as_posix())
+        files = sorted(_walk(path, input_format), key=lambda item: item.relative_to(path).as_posix())
         if not files:
             raise DatasetError(
-                f"folder {text!r} holds no Parquet file; looked below it for {', '.join(SUFFIXES)} and "
-                "skipped names that start with '_' or '.'"
+                f"folder {text!r} holds no {_what(input_format)}; looked below it and skipped names that "
+                "start with '_' or '.'"
             )
         return path, files
     if path.exists():
         return path.parent, [path]
     if glob.has_magic(text):
-        return _expand_glob(text)
+        return _expand_glob(text, input_format)
     raise DatasetError(f"input {text!r} does not exist; {_near(path)}")
 
 
-def _expand_glob(text: str) -> tuple[Path, list[Path]]:
+def _expand_glob(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
     parts = Path(text).parts
     fixed = next(position for position, part in enumerate(parts) if glob.has_magic(part))
     base = Path(*parts[:fixed])
@@ -120,15 +141,15 @@ def _expand_glob(text: str) -> tuple[Path, list[Path]]:
             continue
         if path.is_dir():
             if "**" not in parts:
-                found.update(_walk(path))
-        elif "**" not in parts or _is_parquet(path):
+                found.update(_walk(path, input_format))
+        elif "**" not in parts or _is_data(path, input_format):
             found.add(path)
     if not found:
         raise DatasetError(f"no file matches {text!r}; quote a glob so that the shell leaves it alone")
     return base, sorted(found, key=lambda item: item.relative_to(base).as_posix())
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, input_format: str | None) -> Iterator[Path]:
     visited: set[str] = set()
     for here, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(here)
@@ -139,7 +160,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not _is_hidden(name)]
         for name in names:
             path = Path(here, name)
-            if not _is_hidden(name) and path.is_file() and _is_parquet(path):
+            if not _is_hidden(name) and path.is_file() and _is_data(path, input_format):
                 yield path
 
 
@@ -157,10 +178,24 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def _is_parquet(path: Path) -> bool:
-    """By suffix, and by content where the suffix is another: parts without a suffix must not get lost."""
-    if path.suffix.lower() in SUFFIXES:
+def _is_wanted(name: str, input_format: str | None) -> bool:
+    known = format_of(name)
+    if input_format is None:
+        return known is not None
+    return known == input_format or (known is None and "." not in name.rpartition("/")[2])
+
+
+def _what(input_format: str | None) -> str:
+    what = "Parquet, Arrow, CSV or JSON lines" if input_format is None else input_format
+    return f"{what} file ({named(FORMATS if input_format is None else [input_format])})"
+
+
+def _is_data(path: Path, input_format: str | None) -> bool:
+    """By suffix, and Parquet by content, too: parts without a suffix must not get lost."""
+    if _is_wanted(path.name, input_format):
         return True
+    if format_of(path.name) is not None or input_format not in (None, PARQUET):
+        return False
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from parity.errors import DatasetError
 from parity_batch.files import InputFile
+from parity_batch.formats import PARQUET
 from parity_batch.places import Place, open_file, size_and_time
 
 _MAGICS = (b"PAR1", b"PARE")
@@ -40,12 +41,14 @@ class SourceFile:
         name: its path below the input root.
         size_bytes: its size.
         mtime_ns: when it was last changed.
+        format: the name of its format.
     """
 
     path: Place
     name: str
     size_bytes: int
     mtime_ns: int
+    format: str = PARQUET
 
     @property
     def partition_folder(self) -> str:

@@ -36,6 +36,7 @@ def manifest_of(
         "max_row_bytes": settings.max_row_bytes,
         "where": settings.where,
         "form": asdict(settings.form),
+        **({"types": dict(settings.types)} if settings.types else {}),
         "inputs": [
             {
                 "path": source.name,
@@ -108,9 +109,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         *_differences("environment", before["environment"], now["environment"]),
     ]
     found += [
-        f"{key}: was {before.get(key)}, is {now[key]}"
-        for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form")
-        if before.get(key) != now[key]
+        f"{key}: was {before.get(key)}, is {now.get(key)}"
+        for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form", "types")
+        if before.get(key) != now.get(key)
     ]
     inputs = _input_changes(before["inputs"], now["inputs"])
     found += inputs[:_SHOWN_CHANGES]

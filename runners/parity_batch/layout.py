@@ -21,6 +21,7 @@ from parity.codec.kinds import kind_problems
 from parity.errors import ConfigError, DatasetError, did_you_mean
 from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN
+from parity_batch.containers import TextColumns
 from parity_batch.footers import Source, SourceFile
 from parity_batch.where import Where
 
@@ -38,6 +39,7 @@ class Layout:
         schema: the columns that are read of any file, with the types that all files are brought to.
         where: which rows are scored; all without one.
         partition: the columns that are in the names of folders, as KEY=VALUE.
+        text: what the columns of text files hold.
     """
 
     fields: Mapping[str, str]
@@ -45,6 +47,7 @@ class Layout:
     schema: pa.Schema
     where: Where | None = None
     partition: pa.Schema = dataclasses.field(default_factory=lambda: pa.schema([]))
+    text: TextColumns = dataclasses.field(default_factory=TextColumns)
 
     def columns_of(self, schema: pa.Schema) -> list[str]:
         """The columns that are read of a file with a schema, each once."""

@@ -1,7 +1,8 @@
-"""Plan a job: read every footer, check every schema, cut the work into units. No row is read.
+"""Plan a job: read every footer, check every schema, cut the work into units. No row of Parquet is read.
 
 A unit is a run of row groups of one file, up to about 128 MB decoded; a larger row group is a unit of its own
-and streamed. Units and their names follow from the inputs alone, not from the number of workers.
+and streamed. Text and Arrow files have no footer: they are read to count their rows, and are a unit each.
+Units and their names follow from the inputs alone, not from the number of workers.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from parity.errors import DatasetError
+from parity.errors import ConfigError, DatasetError
 from parity.handler import LoadedHandler
+from parity_batch.containers import probe
 from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
+from parity_batch.formats import PARQUET, TEXT_FORMATS
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
+from parity_batch.text_types import text_columns
 from parity_batch.where import Where
 
 UNIT_BYTES = 128 * 1024 * 1024
@@ -88,6 +92,8 @@ def make_plan(
     where: str = "",
     skip_unreadable: bool = False,
     watch: Callable[[int, int], None] = lambda _read, _all: None,
+    input_format: str | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of scoring `inputs` with a handler.
 
@@ -99,18 +105,26 @@ def make_plan(
         where: a condition; rows for which it does not hold are left out.
         skip_unreadable: leave out files whose footer cannot be read, in place of raising.
         watch: called now and then with how many footers of how many are read.
+        input_format: the format of the files; by default what their names tell.
+        types: for columns of text files that no field is read from, what they hold.
 
     Raises:
         DatasetError: an input is missing, or files are broken or do not fit; every problem is named at once.
     """
     check_columns(columns, handler)
     fields = mapping_of(renames or {}, handler)
-    root, files = find_files(inputs)
+    root, files = find_files(inputs, input_format)
+    condition = Where(where) if where else None
     wanted = {*fields.values(), *columns}
+    text = text_columns(
+        fields, handler, (*columns, *(condition.columns if condition is not None else ())), types or {}
+    )
+    if types and not any(file.format in TEXT_FORMATS for file in files):
+        raise ConfigError("--types is for CSV and JSON lines; the columns of these files have types")
 
     def footer(file: InputFile) -> Source | str:
         try:
-            return read_source(file, wanted)
+            return read_source(file, wanted) if file.format == PARQUET else probe(file, text, wanted)
         except DatasetError as exc:
             return str(exc)
 
@@ -126,7 +140,6 @@ def make_plan(
     unread = {file.name: item for file, item in zip(files, found, strict=True) if isinstance(item, str)}
     skipped = unread if skip_unreadable and sources else {}
     problems = [] if skipped else list(unread.values())
-    condition = Where(where) if where else None
     fitted = fit(sources, handler, fields, columns, condition)
     problems += fitted.problems
     if problems:
@@ -139,7 +152,9 @@ def make_plan(
         )
     units = tuple(unit for position, source in placed for unit in _cut(position, source))
     folders = tuple(Path(item) for item in inputs if Path(item).is_dir())
-    return Plan(root, folders, sources, units, fitted.layout, tuple(fitted.notes), skipped)
+    return Plan(
+        root, folders, sources, units, replace(fitted.layout, text=text), tuple(fitted.notes), skipped
+    )
 
 
 def _sharing(source: Source, schemas: dict[bytes, pa.Schema]) -> Source:

@@ -66,7 +66,15 @@ def prepare(
     paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     skip = settings.on_file_error == "skip"
     plan = make_plan(
-        paths, loaded, columns, settings.renames, where=settings.where, skip_unreadable=skip, watch=watch
+        paths,
+        loaded,
+        columns,
+        settings.renames,
+        where=settings.where,
+        skip_unreadable=skip,
+        input_format=settings.input_format,
+        types=settings.types,
+        watch=watch,
     )
     part_schema(plan.layout.schema, plan.layout.columns, loaded, {}, settings.form)
     errors_schema(plan.layout.schema, plan.layout.schema.names, {}, settings.form)

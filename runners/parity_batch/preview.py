@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.batch_engines import LOCAL
-from parity.codec.arrow import decode_table
 from parity.engine import Engine
 from parity.handler import Handler, LoadedHandler
 from parity.scored import part_rows, part_schema
@@ -23,7 +22,7 @@ from parity_batch.prepared import Prepared, prepare
 from parity_batch.progress import duration
 from parity_batch.settings import Settings
 from parity_batch.stream import read_unit, with_absent
-from parity_batch.unit import positions_of, renamed
+from parity_batch.unit import decoded_rows, positions_of
 
 _SAMPLED_UNITS = 3
 _SAMPLED_BATCHES = 4
@@ -196,10 +195,10 @@ def _sample_unit(
                 break
             positions = positions_of(rows)
             read = positions[-1] + 1 - unit.first_row if positions else read + rows.num_rows
-            result = engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
+            result = engine.score(decoded_rows(ready.loaded.inputs, rows, ready.plan.layout))
             if warm and number == 0:  # the first batch also pays for what is set up once
                 started = time.perf_counter()
-                engine.score(decode_table(ready.loaded.inputs, renamed(rows, ready.plan.layout)))
+                engine.score(decoded_rows(ready.loaded.inputs, rows, ready.plan.layout))
             written.append(part_rows(with_absent(rows, ready.plan.layout), result, schema))
             found.seconds += time.perf_counter() - started
             found.rows += rows.num_rows

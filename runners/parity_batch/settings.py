@@ -10,6 +10,7 @@ from parity.batch_engines import LOCAL, BatchEngine
 from parity.errors import ConfigError, did_you_mean, shown
 from parity.output_form import OutputForm
 from parity.profile import Profile
+from parity_batch.formats import check_format
 
 MAX_ROW_BYTES = 64 * 1024 * 1024
 
@@ -33,6 +34,8 @@ class Settings:
         renames: fields of the handler that are read from a column of another name, with that name.
         where: a condition; rows for which it does not hold are left out (see `parity_batch.where`).
         form: which types columns are written as.
+        input_format: the format of the inputs; by default what their names tell.
+        types: for columns of text files that no field is read from, what they hold (`text_types.TYPES`).
         engine: what spreads the units: "local", the name of an installed one, or one.
         engine_options: settings for an installed engine.
     """
@@ -48,6 +51,8 @@ class Settings:
     renames: Mapping[str, str] = field(default_factory=dict[str, str])
     where: str = ""
     form: OutputForm = field(default_factory=OutputForm)
+    input_format: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict[str, str])
     engine: str | BatchEngine = LOCAL
     engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -64,6 +69,8 @@ class Settings:
             if value is not None and not isinstance(value, str) and value < least:
                 raise ConfigError(f"{name} = {value} must be at least {least}")
         self.most_errors(100)
+        if self.input_format is not None:
+            check_format(self.input_format)
         if self.on_file_error not in ("stop", "skip"):
             raise ConfigError(f"on_file_error = {shown(self.on_file_error)} is neither 'stop' nor 'skip'")
 

@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 
 from parity.codec.rebatch import BATCH_BYTES, rebatch
 from parity.errors import DatasetError
+from parity_batch.containers import PROBLEM, PROBLEM_FIELD, explained, problems_of, read_rows
 from parity_batch.footers import SourceFile
+from parity_batch.formats import PARQUET
 from parity_batch.layout import Layout, with_partition
 from parity_batch.places import file_system, open_file
 from parity_batch.plan import Unit
@@ -28,6 +30,7 @@ ROW = pa.field("\0row", pa.int64(), nullable=False)
 BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
+_ENDLESS = 2**62
 
 
 class UnreadableError(DatasetError):
@@ -45,6 +48,9 @@ def read_unit(
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
     """
+    if unit.source.format != PARQUET:
+        yield from _read_container(unit, layout, batch_rows, most_bytes)
+        return
     source, where = unit.source, layout.where
     groups = list(range(unit.first_group, unit.end_group))
     try:
@@ -80,6 +86,50 @@ def read_unit(
     check_unchanged(unit)
 
 
+def _read_container(
+    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int
+) -> Generator[pa.RecordBatch, None, None]:
+    source = unit.source
+    read = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal read
+        names = dict.fromkeys(
+            [*layout.schema.names, *(layout.where.columns if layout.where is not None else ())]
+        )
+        for batch in read_rows(source, names, layout.text):
+            read += batch.num_rows
+            if read > unit.num_rows:
+                return
+            yield batch
+
+    try:
+        rows = kept_rows(counted(), layout, source, unit.num_rows)
+        yield from rebatch(rows, batch_rows, most_bytes)
+    except (OSError, pa.ArrowException) as exc:
+        if not source.unchanged():
+            raise _changed(unit) from exc
+        raise UnreadableError(
+            f"{source.name}: cannot be read as {source.format}: {explained(exc)}; the file is damaged: write "
+            "it anew and start with --restart, or leave it out"
+        ) from exc
+    check_unchanged(unit)
+    if read != unit.num_rows:
+        raise UnreadableError(
+            f"{source.name}: the file holds {read} rows and held {unit.num_rows} when the job was planned; "
+            "start with --restart"
+        )
+
+
+def kept_rows(
+    batches: Iterable[pa.RecordBatch], layout: Layout, source: SourceFile, num_rows: int | None
+) -> Iterator[pa.RecordBatch]:
+    """All rows of a source, or those for which the condition holds, with a layout's columns and types."""
+    if layout.where is None:
+        return (laid_out(batch, layout, source) for batch in batches)
+    return _chosen(batches, layout, source, [(0, num_rows if num_rows is not None else _ENDLESS)])
+
+
 def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.RecordBatch:
     """The same rows with a layout's columns and types; columns that are not there stay away."""
     arrays: list[Any] = []
@@ -94,6 +144,10 @@ def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.Rec
         else:
             continue
         fields.append(field)
+    for field in (PROBLEM, PROBLEM_FIELD):
+        if (place := rows.schema.get_field_index(field.name)) >= 0:
+            arrays.append(rows.column(place))
+            fields.append(field)
     return _batch(arrays, fields, rows.num_rows)
 
 
@@ -207,7 +261,13 @@ def _kept(batch: pa.RecordBatch, layout: Layout, source: SourceFile) -> np.ndarr
         )
     columns[ROW.name] = pa.array(np.arange(batch.num_rows, dtype=np.int64))
     table = pa.table(columns)
-    return table.filter(where.bind(table.schema)).column(ROW.name).to_numpy()
+    condition = where.bind(table.schema)
+    kept = table.filter(condition).column(ROW.name).to_numpy()
+    if problems := problems_of(batch):
+        # Of a row that could not be read the condition may be null for that: it must not get lost.
+        fails = table.filter(~condition).column(ROW.name).to_numpy()
+        kept = np.union1d(kept, np.setdiff1d(np.array(list(problems), np.int64), fails))
+    return kept
 
 
 def _taken(batch: pa.RecordBatch, kept: np.ndarray[Any, np.dtype[np.int64]]) -> pa.RecordBatch:

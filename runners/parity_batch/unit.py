@@ -9,9 +9,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 
 from parity.codec.arrow import decode_table
@@ -23,7 +24,9 @@ from parity.errors import RowError, RowsError
 from parity.output_form import OutputForm
 from parity.pipeline import Pipeline
 from parity.result import Result, empty_batch
+from parity.schema import Schema
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
+from parity_batch.containers import problems_of
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
@@ -274,11 +277,23 @@ class UnitScorer:
         if rows.num_rows == 1 and sum(map(decoded_bytes, given.columns)) > self.max_row_bytes:
             decoded = Decoded.around(empty_batch(inputs), 1, {0: _too_large(given, self.max_row_bytes)})
         else:
-            decoded = decode_table(inputs, given)
+            decoded = decoded_rows(inputs, rows, self.layout)
         spent = {"decode": time.perf_counter() - started}
         for tally in (mine, self.tally):
             tally.count(0, {}, spent)
         return decoded
+
+
+def decoded_rows(inputs: Schema, rows: pa.RecordBatch, layout: Layout) -> Decoded:
+    """The rows as the handler's inputs; those that could not be read of text are errors."""
+    given, problems = renamed(rows, layout), problems_of(rows)
+    if not problems:
+        return decode_table(inputs, given)
+    good = np.setdiff1d(np.arange(rows.num_rows, dtype=np.int64), np.array(list(problems), np.int64))
+    kept = given.take(cast("Any", pa.array(good))) if given.columns else given.slice(0, len(good))
+    found = decode_table(inputs, kept)
+    more = {int(good[error.row]): replace(error, row=int(good[error.row])) for error in found.errors}
+    return Decoded.around(found.batch, rows.num_rows, {**problems, **more})
 
 
 def positions_of(rows: pa.RecordBatch) -> list[int] | None:

@@ -99,7 +99,7 @@ def test_what_is_wrong_behind_urls_is_told_at_once(tmp_path: Path, memory: Any) 
 @pytest.mark.parametrize(
     ("inputs", "expected"),
     [
-        (["memory://nothing"], "is not there or holds no Parquet file"),
+        (["memory://nothing"], "is not there or holds no Parquet"),
         (["nosuch://data/x"], "nosuch:// is no file system that pyarrow or fsspec knows here"),
         (["memory://data/*.parquet"], "globs are for paths"),
         (["memory://data", "elsewhere"], "inputs are URLs and paths: memory://data and others"),
