@@ -27,6 +27,7 @@ OWN: Final[Mapping[str, str]] = {
     "check": "parity.cli.check:check",
     "compare": "parity.cli.compare:compare_files",
     "probe": "parity.cli.probe:probe",
+    "optimize": "parity.cli.optimize:optimize",
     "replay": "parity.cli.replay:replay",
     "new": "parity.cli.new:new",
     "doctor": "parity.cli.doctor:doctor",
