@@ -22,6 +22,7 @@ from parity.batch import Batch
 from parity.codec.decoded import Decoded
 from parity.codec.outputs import build_outputs
 from parity.errors import (
+    CompileError,
     ConfigError,
     InputMutatedError,
     OutputError,
@@ -331,6 +332,8 @@ class Engine:
             with _noted(self.loaded.name, stage, part.batch.num_rows), _inference_mode():
                 yield self._handler
         except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
+            if isinstance(exc, CompileError):
+                raise
             if _is_mutation(exc):
                 raise InputMutatedError(
                     f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; "

@@ -82,6 +82,10 @@ class MalformedError(ParityError):
     """Bytes that are not the wire form they claim to be."""
 
 
+class CompileError(ConfigError):
+    """A model cannot be compiled as its profile asks: no fault of any row, so it ends what was asked for."""
+
+
 class StageError(ParityError):
     """A stage of a handler raised; the original exception is the cause.
 

@@ -23,8 +23,14 @@ from parity.profile import Profile
 
 _RECORDED_PACKAGES = (
     "numpy pyarrow torch ml-dtypes safetensors pandas polars opencv-python-headless Pillow scikit-learn "
-    "onnxruntime openvino torchao lightgbm xgboost tokenizers"
+    "onnxruntime lightgbm xgboost tokenizers"
 ).split()
+_BACKEND_PACKAGES = {
+    "onnxruntime": ("onnx", "onnxscript"),
+    "openvino": ("onnx", "onnxscript", "openvino"),
+    "tensorrt": ("torch_tensorrt", "tensorrt"),
+}
+"""Recorded where a profile's models are run by them only: other profiles' certificates are older."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
 
@@ -88,7 +94,9 @@ def fingerprint(profile: Profile) -> dict[str, str]:
         "timezone": os.environ.get("TZ") or time.tzname[0],
         "locale": locale.setlocale(locale.LC_CTYPE),
     }
-    for package in _RECORDED_PACKAGES:
+    packages = [*_RECORDED_PACKAGES, *_BACKEND_PACKAGES.get(profile.backend, ())]
+    packages += ["torchao"] if profile.precision == "int8" else []
+    for package in packages:
         version = _version(package)
         if version is not None:
             found[f"package.{package}"] = version

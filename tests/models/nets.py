@@ -51,3 +51,15 @@ class Depends(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return rows * 2 if float(rows.sum()) > 0 else rows
+
+
+class Branches(nn.Module):
+    """A branch that depends on values, as exporters take it: its graphs are inside the graph."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self._factor = factor
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        factor = self._factor
+        return torch.cond(rows.sum() > 0, lambda x: x * factor, lambda x: x - factor, (rows,))

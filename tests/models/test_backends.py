@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+from parity import numerics
 from parity.errors import ConfigError
 from parity.models import BACKENDS, CompiledModel, find_backend, prepare, why_off
 from parity.models.cache import cache_folder
 from parity.profile import ModelBackend, Profile
-from tests.models.nets import Depends, Pictures, Plain, Texts
+from tests.models.nets import Branches, Depends, Pictures, Plain, Texts
 
 HERE = ("export", "onnxruntime", "openvino", "aot_inductor", "compile")
 BUILDING = ("onnxruntime", "openvino", "aot_inductor")
@@ -25,11 +25,8 @@ ON_GPU = ("export", "compile", "aot_inductor", "cuda_graphs", "tensorrt")
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def one_thread() -> None:
+    numerics.apply_to_thread(Profile(), again=True)
 
 
 def made(kind: type[torch.nn.Module]) -> Any:
@@ -107,7 +104,7 @@ def test_a_call_that_does_not_fit_is_told_and_the_next_one_is_answered(backend: 
 
 def test_what_cannot_be_compiled_is_told() -> None:
     rows = torch.ones(2, 3)
-    with pytest.raises(ConfigError, match="Depends cannot be exported: "):
+    with pytest.raises(ConfigError, match="Depends cannot be exported; use backend eager"):
         prepare(Depends(), Profile(backend="onnxruntime"))(rows)
 
     class Odd(torch.nn.Module):
@@ -152,6 +149,23 @@ def test_what_is_built_is_kept_and_found_again_by_its_weights(
             assert len(folders()) == 2
             np.testing.assert_allclose(changed, other(rows), rtol=1e-5, atol=1e-6)
     assert cache_folder().stat().st_mode & 0o077 == 0
+
+
+def test_what_differs_only_inside_a_branch_is_another_program() -> None:
+    rows = torch.ones(2, 3)
+    for factor in (2.0, 3.0):
+        model = prepare(Branches(factor).eval(), Profile(backend="onnxruntime"))
+        np.testing.assert_array_equal(model(rows), rows * factor)
+
+
+def test_a_folder_that_others_may_write_to_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARITY_CACHE", str(tmp_path))
+    (tmp_path / "models").mkdir(mode=0o700)
+    (tmp_path / "models").chmod(0o777)
+    with pytest.raises(ConfigError, match=r"compiled models are loaded as code.*chmod 700"):
+        prepare(made(Plain), Profile(backend="onnxruntime"))(torch.zeros(2, 8))
 
 
 def test_a_build_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

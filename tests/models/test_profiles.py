@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,55 @@ def test_a_profile_is_compared_with_that_of_another_backend(tmp_path: Path) -> N
     (law,) = report.laws
     assert law.verdict == "noise"
     assert law.pairs > 0
+
+
+BRANCHES = """
+import torch
+
+from parity import Float32, Handler, Schema, Tensor
+
+
+class Net(torch.nn.Module):
+    def forward(self, rows):
+        return rows[:, 0] if rows.sum() > 0 else rows[:, 1]
+
+
+class Dyn(Handler):
+    inputs = Schema(x=Tensor("float32", (4,)))
+    outputs = Schema(y=Float32())
+
+    def initialize(self, context):
+        self.model = context.run_model(Net())
+
+    def preprocess(self, batch):
+        return batch["x"].torch()
+
+    def inference(self, inputs):
+        return self.model(inputs)
+
+    def postprocess(self, outputs, batch):
+        return {"y": outputs}
+"""
+
+
+def test_a_model_that_cannot_be_compiled_ends_a_job_and_keeps_a_server_from_starting(tmp_path: Path) -> None:
+    folder = tmp_path / "dyn"
+    folder.mkdir()
+    (folder / "handler.py").write_text(BRANCHES, encoding="utf-8")
+    (folder / "handler.toml").write_text('[profiles.fast]\nbackend = "onnxruntime"\n', encoding="utf-8")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"x": [1, 2, 3, 4]}\n' * 3, encoding="utf-8")
+    asked = {
+        "batch": ("batch", folder, rows, tmp_path / "out", "--profile", "fast"),
+        "serve": ("serve", folder, "--profile", "fast", "--port", "0"),
+    }
+    for name, code in (("batch", 2), ("serve", 6)):
+        command = [sys.executable, "-m", "parity", *map(str, asked[name])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+        assert done.returncode == code, done.stderr
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("error: ")
+        assert "Net cannot be exported; use backend eager" in last
+        assert len(last) < 800
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert list((tmp_path / "out").glob("*.parquet")) == []

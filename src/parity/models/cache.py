@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from parity import numerics
+from parity.errors import ConfigError
 from parity.models.backend import Backend
 from parity.models.program import Program
 from parity.profile import Profile
@@ -20,7 +21,7 @@ from parity.profile import Profile
 VARIABLE: Final = "PARITY_CACHE"
 """Names the folder of the cache; by default `parity` in the user's cache folder."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _ABOUT: Final = "about.json"
 _SETTINGS: Final = ("device", "precision", "threads", "tf32", "deterministic")
 _MACHINE: Final = ("python", "machine", "cpu", "gpu.name", "gpu.cuda", "torch.cpu_capability")
@@ -51,8 +52,10 @@ def kept(
     root = cache_folder()
     place = root / f"{backend.name}-{name}"
     if (place / _ABOUT).is_file():
+        _require_own(root)
         return place
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_own(root)
     beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=root))
     try:
         build(beside)
@@ -65,6 +68,16 @@ def kept(
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return place
+
+
+def _require_own(root: Path) -> None:
+    """Raise ConfigError where somebody else could have written what lies there."""
+    state = root.stat()
+    if state.st_uid != os.getuid() or state.st_mode & 0o022:
+        raise ConfigError(
+            f"{root}: compiled models are loaded as code, and others may write there; "
+            f"chmod 700 it, or name another folder in {VARIABLE}"
+        )
 
 
 def _about(program: Program, backend: Backend, profile: Profile) -> dict[str, object]:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from parity import numerics
-from parity.errors import ConfigError, ParityError
+from parity.errors import CompileError, ParityError
 from parity.models.backend import Backend, Job, Run, find_backend, require
 from parity.models.cache import kept
-from parity.models.program import Program
+from parity.models.program import Program, in_short
 from parity.profile import Profile
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,8 @@ class CompiledModel:
         """What the module would return.
 
         Raises:
-            ConfigError: the module cannot be compiled, or dtypes or shapes are not those of its first call.
+            CompileError: the module cannot be compiled.
+            ConfigError: dtypes or shapes are not those of its first call.
         """
         run = self._run or self._compiled(args, kwargs)
         program = self._program
@@ -127,10 +128,11 @@ class CompiledModel:
                 except ParityError:
                     raise
                 except Exception as exc:  # compilers raise whatever they like
-                    raise ConfigError(
+                    logger.debug("event=compile_failed backend=%s", backend.name, exc_info=True)
+                    raise CompileError(
                         f"profile {profile.name!r}: {backend.name} cannot compile "
-                        f"{type(self._module).__name__}: {type(exc).__name__}: {exc}"
-                    ) from exc
+                        f"{type(self._module).__name__}: {in_short(exc)}"
+                    ) from None
             numerics.apply_to_thread(profile, again=True)  # compilers leave other settings behind
             self._program, self._run = program, run
             logger.info(
@@ -145,6 +147,8 @@ class CompiledModel:
         backend, profile = self._backend, self._profile
         _ = program.out_spec  # a module whose outputs do not fit is told before anything is compiled
         if not backend.builds:
-            return backend.open(Job(program, profile, Path()))
+            return backend.open(Job(program, profile, Path()))  # which may need the example again
         place = kept(program, backend, profile, lambda folder: backend.build(Job(program, profile, folder)))
-        return backend.open(Job(program, profile, place))
+        run = backend.open(Job(program, profile, place))
+        program.forget()
+        return run

@@ -13,6 +13,8 @@ from parity.models.program import flat
 
 _ENGINE = "model.ep"
 _WARM_UP = 3
+_recording = threading.Lock()
+"""One graph is recorded at a time in a process."""
 
 
 class CudaGraphs:
@@ -52,7 +54,7 @@ class CudaGraphs:
                     job.program.module(*args, **kwargs)
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 outputs = flat(job.program.module(*args, **kwargs))
             return graph, inputs, outputs
 
@@ -60,12 +62,15 @@ class CudaGraphs:
             shapes = tuple(tuple(tensor.shape) for tensor in tensors)
             with one_at_a_time:
                 if shapes not in graphs:
-                    graphs[shapes] = recorded(tensors)
+                    with _recording:
+                        graphs[shapes] = recorded(tensors)
                 graph, inputs, outputs = graphs[shapes]
                 for place, tensor in zip(inputs, tensors, strict=True):
                     place.copy_(tensor)
                 graph.replay()
-                return [output.clone() for output in outputs]
+                answers = [output.clone() for output in outputs]
+                torch.cuda.current_stream().synchronize()  # the graph's memory is free for the next call
+                return answers
 
         return run
 

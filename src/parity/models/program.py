@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from parity.errors import ConfigError
+from parity.errors import CompileError, ConfigError
 
+logger = logging.getLogger(__name__)
+
+_SHOWN: Final = 300
 _LEAST_ROWS: Final = 2
 """An example of one row would make torch.export take the one for a constant."""
 
@@ -147,14 +151,14 @@ class Program:
 
     @cached_property
     def out_spec(self) -> Any:
-        """How the module's outputs are nested; raises ConfigError where not all of them are tensors."""
+        """How the module's outputs are nested; raises CompileError where not all of them are tensors."""
         import torch
 
         args, kwargs = self.example
         with torch.no_grad():
             leaves, spec = _pytree().tree_flatten(self.module(*args, **kwargs))
         if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            raise ConfigError(
+            raise CompileError(
                 f"{type(self.module).__name__} returns what is no tensor; use backend eager, or tensors only"
             )
         return spec
@@ -164,7 +168,7 @@ class Program:
         """The torch.export.ExportedProgram, its number of rows dynamic.
 
         Raises:
-            ConfigError: the module cannot be exported.
+            CompileError: the module cannot be exported.
         """
         import torch
 
@@ -174,10 +178,11 @@ class Program:
             with torch.inference_mode(mode=False), torch.no_grad():
                 return torch.export.export(self.module, args, kwargs, dynamic_shapes=_by_argument(shapes))
         except Exception as exc:  # every kind that a tracer of Python may raise
-            raise ConfigError(
-                f"{type(self.module).__name__} cannot be exported: {type(exc).__name__}: {exc}\n"
-                "use backend eager, or write its forward without what depends on values or on the rows"
-            ) from exc
+            logger.debug("event=export_failed", exc_info=True)
+            raise CompileError(
+                f"{type(self.module).__name__} cannot be exported; use backend eager, or write its forward "
+                f"without what depends on values or on the number of rows ({in_short(exc)})"
+            ) from None
 
     @cached_property
     def digest(self) -> str:
@@ -186,7 +191,9 @@ class Program:
 
         found = hashlib.sha256()
         graph = self.exported
-        found.update(str(graph.graph).encode())
+        for name, inner in graph.graph_module.named_modules():  # branches and loops are graphs of their own
+            if isinstance(inner, torch.fx.GraphModule):
+                found.update(f"{name}\0{inner.graph}\0".encode())
         found.update(repr([str(item) for item in self.taken]).encode())
         for kind in (graph.state_dict, graph.constants):
             for name, value in sorted(kind.items()):
@@ -197,6 +204,15 @@ class Program:
                 else:
                     found.update(repr(value).encode())
         return found.hexdigest()
+
+    def forget(self) -> None:
+        """Let go of what was needed to compile: the example and the exported program."""
+        import torch
+
+        _ = self.out_spec
+        self.leaves = [leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        for name in ("example", "tensors", "exported"):
+            self.__dict__.pop(name, None)
 
     def _size(self, name: str, leaf: Any, dim: int) -> int | None:
         varies = dim in self._varying.get(name, ()) or dim in self._varying.get(name.partition("[")[0], ())
@@ -234,6 +250,13 @@ class Program:
                 f"{name} is {got}, and the model is compiled for {taken}; a dimension that varies is named "
                 f"in load_model(..., varying={{{taken.name!r}: [1]}})"
             )
+
+
+def in_short(exc: Exception) -> str:
+    """The first line of what a compiler says; the whole may be hundreds of lines."""
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    text = lines[0] if lines else ""
+    return f"{type(exc).__name__}: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
 
 
 def flat(value: Any) -> list[Any]:
