@@ -18,7 +18,7 @@ from parity.output_form import OutputForm
 from parity.registry import load_handler
 from parity_batch.job import score
 from parity_batch.page import page
-from parity_batch.pipe import score_pipe
+from parity_batch.pipe import StdoutError, score_pipe
 from parity_batch.preview import preview
 from parity_batch.settings import Settings
 from parity_batch.status import status
@@ -161,8 +161,10 @@ def batch(
             raise ConfigError("a pipe is scored at once by this process: leave the options of folders out")
         try:
             score_pipe(sys.stdin.buffer, _emitted, loaded, names, settings, output_format, _told)
-        except BrokenPipeError:  # whoever reads has enough
+        except (BrokenPipeError, StdoutError) as exc:  # what is held back cannot be written either
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if isinstance(exc, StdoutError):
+                raise
         return
     if dry_run:
         planned = preview(inputs, loaded, columns=names, settings=settings)

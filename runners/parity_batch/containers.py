@@ -100,16 +100,20 @@ def read_rows(source: SourceFile, names: Iterable[str], columns: TextColumns) ->
                 batch.select([name for name in names if name in batch.schema.names]) for batch in batches
             )
         return
+    width = 0
     if source.format != "jsonl":
         with open_stream(source.path, source.name) as stream:
             there = header(stream.read(_READ_BYTES), source.format, source.name)
         names = [name for name in names if name in there] or there[:1]
+        width = len(there)
     with open_stream(source.path, source.name) as stream:
-        yield from text_rows(stream, source.format, list(names), columns)
+        yield from text_rows(stream, source.format, list(names), columns, width)
 
 
-def text_rows(stream: Any, form: str, names: Sequence[str], columns: TextColumns) -> Iterator[pa.RecordBatch]:
-    """The rows of a stream of text, as `read_rows` gives them; one of CSV has all the columns named."""
+def text_rows(
+    stream: Any, form: str, names: Sequence[str], columns: TextColumns, width: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a stream of text, as `read_rows` gives them; CSV has `width` columns in all."""
     wanted = {name: columns.fields[name] for name in names if name in columns.fields}
     decoder = TextDecoder(wanted, columns.loose)
     if form == "jsonl":
@@ -117,7 +121,7 @@ def text_rows(stream: Any, form: str, names: Sequence[str], columns: TextColumns
             found = decoder.lines(lines)
             yield _batch(found.columns, found.problems, len(lines))
         return
-    for batch in _csv_batches(stream, form, names):
+    for batch in _csv_batches(stream, form, names, alone=width == 1):
         found = decoder.cells(batch)
         yield _batch(found.columns, found.problems, batch.num_rows)
 
@@ -173,7 +177,10 @@ def _probe_text(file: InputFile, columns: TextColumns) -> tuple[pa.Schema, int]:
             rows = -1
     if rows < 0:
         with open_stream(file.path, file.name) as stream:
-            rows = sum(batch.num_rows for batch in _csv_batches(stream, file.format, names[:1]))
+            rows = sum(
+                batch.num_rows
+                for batch in _csv_batches(stream, file.format, names[:1], alone=len(names) == 1)
+            )
     fields = [
         pa.field(name, columns.fields[name].arrow_type if name in columns.fields else pa.string())
         for name in names
@@ -219,24 +226,32 @@ def header(first: bytes, form: str, name: str) -> list[str]:
     return names
 
 
-def _csv_batches(stream: Any, form: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _csv_batches(stream: Any, form: str, names: Sequence[str], *, alone: bool) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
 
     options: Any = pacsv
-    reader = options.open_csv(
-        stream,
-        read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
-        parse_options=options.ParseOptions(delimiter=_delimiter(form), newlines_in_values=True),
-        convert_options=options.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.binary()),
-            include_columns=list(names),
-            include_missing_columns=False,
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            null_values=[""],
-            check_utf8=False,
-        ),
-    )
+    try:
+        reader = options.open_csv(
+            stream,
+            read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
+            # A blank line of a file of one column is a row with an empty cell.
+            parse_options=options.ParseOptions(
+                delimiter=_delimiter(form), newlines_in_values=True, ignore_empty_lines=not alone
+            ),
+            convert_options=options.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.binary()),
+                include_columns=list(names),
+                include_missing_columns=False,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+                check_utf8=False,
+            ),
+        )
+    except pa.ArrowInvalid as exc:
+        if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
+            return
+        raise
     with reader:
         yield from reader
 

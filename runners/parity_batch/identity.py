@@ -13,6 +13,7 @@ from parity import numerics
 from parity.errors import DatasetError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
+from parity_batch.formats import PARQUET
 from parity_batch.plan import Plan
 from parity_batch.settings import Settings
 
@@ -44,6 +45,7 @@ def manifest_of(
                 "mtime_ns": source.file.mtime_ns,
                 "footer_sha256": source.footer_sha256,
                 "rows": source.num_rows,
+                **({} if source.file.format == PARQUET else {"format": source.file.format}),
             }
             for source in plan.sources
         ],
@@ -148,7 +150,10 @@ def _input_changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 
 def _settings(profile: Profile) -> dict[str, Any]:
     pairs = (setting.partition("=") for setting in profile.to_settings())
-    return {key: json.loads(value) for key, _, value in pairs}
+    found = {key: json.loads(value) for key, _, value in pairs}
+    if found["backend"] == "eager":
+        del found["backend"]  # jobs that were begun before there were others go on
+    return found
 
 
 def _digest(content: Mapping[str, Any]) -> str:

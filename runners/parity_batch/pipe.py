@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
@@ -35,6 +36,11 @@ from parity_batch.where import Where
 OUTPUT_FORMATS: Final = ("jsonl", "csv", ARROW)
 _NAME = "standard input"
 _TOLD_ERRORS = 5
+
+
+class StdoutError(DatasetError):
+    """The answers cannot be written."""
+
 
 Write = Callable[[bytes], object]
 
@@ -77,6 +83,7 @@ def score_pipe(
         hint = did_you_mean(output_format, OUTPUT_FORMATS) or ", ".join(OUTPUT_FORMATS)
         raise ConfigError(f"--output-format {output_format!r} is none that can be piped; {hint}")
     settings = settings.with_defaults(loaded.manifest.batch)
+    write = _told_apart(write)
     if isinstance(settings.max_errors, str) and settings.max_errors.strip().endswith("%"):
         if settings.max_errors.strip() != "100%":
             raise ConfigError("--max-errors P%: a pipe's rows are not known before; give a number, or 100%")
@@ -105,7 +112,7 @@ def score_pipe(
                 if most is not None and failed > most:
                     raise RowsError(f"stopped: {failed} rows failed and --max-errors allows {most}")
         writer.close()
-    except BrokenPipeError:
+    except (BrokenPipeError, StdoutError):
         raise
     except (OSError, pa.ArrowException, csv.Error) as exc:
         raise DatasetError(f"{_NAME}: cannot be read as {form}: {explained(exc)}") from exc
@@ -113,6 +120,20 @@ def score_pipe(
         tell(f"{failed:,} of {done:,} rows failed; `{ERROR_COLUMN}` says why")
     if done and failed == done and settings.max_errors is None:
         raise RowsError(f"every row failed ({done:,}); --max-errors 100% calls that a success")
+
+
+def _told_apart(write: Write) -> Write:
+    """The same, its errors told apart from those of the input."""
+
+    def checked(data: bytes) -> object:
+        try:
+            return write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise StdoutError(f"standard output: {explained(exc)}") from exc
+
+    return checked
 
 
 def _opened(
@@ -139,7 +160,7 @@ def _opened(
         ]
         schema = pa.schema(typed)
         wanted = [name for name in names if name in text.fields] or names[:1]
-        read = text_rows(stdin, form, wanted, text)
+        read = text_rows(stdin, form, wanted, text, len(names))
     source = Source(SourceFile(cast("Any", _NAME), _NAME, 0, 0, form), "", 0, (), schema)
     fitted = fit([source], loaded, fields, columns, condition)
     if fitted.problems:
@@ -225,9 +246,18 @@ class _TextWriter:
         """Nothing is held."""
 
     def _passed(self, column: Any, field: Field | None) -> Sequence[Any]:
-        if field is not None and not column.null_count:
-            return encode_column(Column(field, arrow=column), "string")[0]
+        if field is not None and len(column):
+            there = [place for place, is_there in enumerate(column.is_valid().to_pylist()) if is_there]
+            found: list[Any] = [None] * len(column)
+            encoded = encode_column(Column(field, arrow=column.drop_null()), "string")[0] if there else ()
+            for place, value in zip(there, encoded, strict=True):
+                found[place] = value
+            return found
         values = column.to_pylist()
+        if pa.types.is_floating(column.type):
+            values = [
+                value if value is None or math.isfinite(value) else _ODD[str(value)] for value in values
+            ]
         try:
             dumps(values)
         except TypeError as exc:
@@ -240,6 +270,9 @@ class _TextWriter:
         sink = io.StringIO(newline="")
         csv.writer(sink, lineterminator="\n").writerows(rows)
         return sink.getvalue().encode()
+
+
+_ODD: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _cell(value: Any) -> str:

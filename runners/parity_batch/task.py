@@ -56,13 +56,14 @@ class UnitTask:
     tally: Tally | None = None
     placement: Placement | None = None
     _engines: _Engines = field(default_factory=lambda: _Engines(), repr=False)
+    _notes: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         if self.handler is not None:
             state["placement"] = _placement(self.handler, self.profile)
         folder = OutputFolder(self.folder.path.absolute(), self.folder.job)
-        state.update(handler=None, tally=None, folder=folder, _engines=None)
+        state.update(handler=None, tally=None, folder=folder, _engines=None, _notes=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -99,8 +100,11 @@ class UnitTask:
                 report = scorer.score(unit)
             except UnreadableError as exc:
                 report = UnitReport(unit.part, 0, {}, {}, problem=str(exc))
-        notes = () if self.placement is None else tuple(self.placement.doubts())
-        return replace(report, counted=self.tally is not None, peak_rss_bytes=peak_rss_bytes(), notes=notes)
+        if self._notes is None:  # looked at once: it takes as long as a small unit
+            self._notes = () if self.placement is None else tuple(self.placement.doubts())
+        return replace(
+            report, counted=self.tally is not None, peak_rss_bytes=peak_rss_bytes(), notes=self._notes
+        )
 
     def prepare(self, engines: int) -> None:
         """Load the handler for a number of threads, one after the other, before the first call."""

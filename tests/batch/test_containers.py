@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -17,8 +18,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from parity import String
 from parity.errors import ConfigError, DatasetError
 from parity_batch import Settings, preview, score
+from parity_batch.containers import TextColumns, text_rows
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, read_parts, run, run_and_kill
 from tests.batch.test_engines import Processes
 
@@ -317,3 +320,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         done = run(ORDERS, tmp_path / "a.csv", tmp_path / f"out{copies}", "--columns", "note", "--json")
         peaks[copies] = json.loads(done.stdout)["peak_rss_bytes"]
     assert peaks[8] - peaks[1] < 110 * 2**20, peaks
+
+
+def test_a_blank_line_of_a_single_column_is_a_row() -> None:
+    columns = TextColumns({"i": String(nullable=True)}, frozenset())
+    found = list(text_rows(io.BytesIO(b"i\n1\n\n3\n"), "csv", ["i"], columns, 1))
+    assert [value for rows in found for value in rows.column("i").to_pylist()] == ["1", None, "3"]

@@ -63,6 +63,47 @@ def test_csv_goes_in_and_out() -> None:
     assert json.loads(rows[0]["vector"]) == [11.25, -11.25, 5.625]
 
 
+def test_what_is_passed_through_does_not_depend_on_other_rows() -> None:
+    data = "id,price,quantity,z\n1,nan,3,inf\n2,inf,3,nan\n3,1.5,3,-inf\n"
+    arguments = ("--columns", "id,price,z", "--types", "z=float64", "--input-format", "csv")
+    alone = pipe(data.encode(), *arguments)
+    beside = pipe((data + "4,bad,3,1\n5,,3,\n").encode(), *arguments)
+    assert alone.returncode == beside.returncode == 0, beside.stderr
+    lines = beside.stdout.splitlines()
+    assert alone.stdout.splitlines() == lines[:3]
+    rows = [json.loads(line) for line in lines]
+    assert [row["price"] for row in rows] == ["NaN", "Infinity", 1.5, None, None]
+    assert [row["z"] for row in rows] == ["Infinity", "NaN", "-Infinity", 1.0, None]
+
+
+def test_a_number_whose_digits_would_be_lost_is_refused_as_text() -> None:
+    ids = ("123456789012345678901234", "18446744073709551615", "9007199254740993", "1.5", "1e3")
+    done = pipe(
+        "".join(f'{{"id": {i}, "price": 1, "quantity": 1}}\n' for i in ids).encode(), "--columns", "id"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["id"] for row in rows] == [None, *ids[1:4], "1000.0"]
+    assert "write it as a string" in rows[0]["_error"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_column_names_without_rows_are_no_rows(end: str) -> None:
+    done = pipe(f"id,price,quantity{end}".encode(), "--columns", "id", "--input-format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+
+
+def test_an_output_that_cannot_be_written_is_told_apart_from_the_input() -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            command(ORDERS, "-", "-"), input=GOOD.encode(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 2
+    assert b"standard output" in done.stderr
+    assert b"cannot be read" not in done.stderr
+
+
 def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
     data = tmp_path / "rows.jsonl"
     data.write_text(GOOD * 60_000, encoding="utf-8")

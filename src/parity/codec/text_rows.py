@@ -46,6 +46,9 @@ _NON_FINITE = {
     "nan": "NaN", "inf": "Infinity", "infinity": "Infinity", "-inf": "-Infinity", "-infinity": "-Infinity",
 }  # fmt: skip
 
+_EXACT = 2.0**53
+"""From here on a float need not be the number that was written."""
+
 
 @dataclass(frozen=True)
 class TextRows:
@@ -111,7 +114,7 @@ class TextDecoder:
                     if name in found:
                         value = found[name]
                         if loose and value is not None and type(value) is not str:
-                            value = dumps(value).decode()
+                            value = _as_text(value)
                         column.add(decode(value))
                     elif default is not MISSING:
                         column.add(default)
@@ -154,6 +157,17 @@ class _Gathered:
         if len(self._values) == len(self._places):
             return found
         return found.take(cast("Any", pa.array(self._places, pa.int64())))
+
+
+def _as_text(value: Any) -> str:
+    """A JSON value as text; a number whose digits were lost when it was read is refused."""
+    if type(value) is float and abs(value) >= _EXACT:
+        raise ValueRejectedError(
+            f"the number {value!r} has more digits than are kept",
+            "text, or a number below 2^53 or of 64 bits",
+            "write it as a string",
+        )
+    return dumps(value).decode()
 
 
 def _fast(field: Field, cells: Any) -> Any:
