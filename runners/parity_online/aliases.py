@@ -121,7 +121,7 @@ class Aliases:
         def of(count: Callable[[Tally], float]) -> list[Series]:
             return [
                 ((("model", name), ("version", version)), count(tally))
-                for (name, version), tally in self._tallies.items()
+                for (name, version), tally in list(self._tallies.items())
             ]
 
         counted: list[tuple[str, str, Callable[[Tally], float]]] = [
@@ -166,7 +166,7 @@ class Aliases:
         )
 
     def _failures(self) -> Iterator[Series]:
-        for (name, version), tally in self._tallies.items():
+        for (name, version), tally in list(self._tallies.items()):
             counts: dict[str, int] = dict.fromkeys(("REJECTED", "CANCELED", "BACKEND", "OTHER"), 0)
             for kind, count in tally.failures.copy().items():
                 counts[_REASONS.get(kind, "OTHER")] += count
@@ -182,7 +182,7 @@ class Aliases:
                     (("model_name", name), ("model_version", version), ("hostname", self._hostname)),
                     count(tally),
                 )
-                for (name, version), tally in self._tallies.items()
+                for (name, version), tally in list(self._tallies.items())
             ]
 
         tallies = list(self._tallies.values())
@@ -236,7 +236,7 @@ class Aliases:
 
     def _by_name(self) -> dict[str, list[Tally]]:
         found: dict[str, list[Tally]] = {}
-        for (name, _), tally in self._tallies.items():
+        for (name, _), tally in list(self._tallies.items()):
             found.setdefault(name, []).append(tally)
         return found
 

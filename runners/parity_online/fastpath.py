@@ -310,7 +310,8 @@ class FastPath:
             problem.status,
             seconds,
             kind=problem.kind,
-            error=problem.detail or str(problem),
+            # What is wrong with a row is told to who sent it; a log holds no values.
+            error=problem.detail or (problem.kind if problem.status == 400 else str(problem)),
             exc_info=error if unforeseen else None,
         )
         answer = route.protocol.render(

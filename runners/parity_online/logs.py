@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import json
 import logging
 import re
 import sys
@@ -62,7 +63,10 @@ class JsonFormatter(logging.Formatter):
             found.setdefault("batch", number)
         if record.exc_info:
             found["traceback"] = self.formatException(record.exc_info)
-        return orjson.dumps(found, default=str).decode("utf-8", "replace")
+        try:
+            return orjson.dumps(found, default=str).decode()
+        except TypeError:  # a lone surrogate, as in a path or a header of odd bytes
+            return json.dumps(found, default=str)
 
 
 def set_up(level: str, form: Literal["text", "json"] = "text") -> None:
@@ -94,7 +98,11 @@ def batch_number() -> int | None:
 def text(value: object) -> str:
     """A value for `key=value`: as it is when it has no blank, quoted otherwise."""
     shown = str(value)
-    return shown if shown and not any(sign in shown for sign in ' "=\n') else _quoted(shown)
+    return (
+        shown
+        if shown.isprintable() and shown and not any(sign in shown for sign in ' "=')
+        else _quoted(shown)
+    )
 
 
 def _number(value: str) -> float | int | str:

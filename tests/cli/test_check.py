@@ -76,3 +76,10 @@ def test_wrong_options_are_told_before_anything_runs(
     done = parity("check", recorded, *options)
     assert done.code in (2, 3)
     assert message in " ".join(done.err.replace("│", " ").split())
+
+
+def test_profiles_without_the_law_that_compares_them_are_refused(parity: Parity) -> None:
+    for arguments in (["--no-laws"], ["--law", "order"]):
+        done = parity("check", "handlers/none", "--profiles", "fast", *arguments)
+        assert done.code == 2
+        assert "--law device" in " ".join(done.err.replace("│", " ").split())

@@ -15,6 +15,9 @@ from parity.report import CheckReport, github, junit, terminal
 from parity.report import as_json as json_report
 from parity.report import html as html_report
 
+_DEVICE = "device"
+"""The law that compares profiles."""
+
 
 def check(
     handler: options.HandlerRef,
@@ -66,6 +69,10 @@ def check(
     """
     if no_laws and law:
         raise typer.BadParameter("--law and --no-laws exclude each other")
+    if profiles and (no_laws or (law and _DEVICE not in law)):
+        raise typer.BadParameter(
+            f"--profiles is for the law {_DEVICE}, which is left out here; add --law {_DEVICE}"
+        )
     for name, file in (("--html", html), ("--junit", junit_file)):
         if file is not None and not file.absolute().parent.is_dir():
             raise typer.BadParameter(f"{name} {file}: folder {file.parent} does not exist")
