@@ -30,7 +30,7 @@ PROBLEM_FIELD = pa.field("\0field", pa.string())
 """Why a row of text could not be read, and which of its fields; columns are null there."""
 
 CSV_BLOCK_BYTES = 8 * 1024 * 1024
-_READ_BYTES = 1024 * 1024
+READ_BYTES = 1024 * 1024
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
 _PACKED = 4
@@ -103,7 +103,7 @@ def read_rows(source: SourceFile, names: Iterable[str], columns: TextColumns) ->
     width = 0
     if source.format != "jsonl":
         with open_stream(source.path, source.name) as stream:
-            there = header(stream.read(_READ_BYTES), source.format, source.name)
+            there = header(stream.read(READ_BYTES), source.format, source.name)
         names = [name for name in names if name in there] or there[:1]
         width = len(there)
     with open_stream(source.path, source.name) as stream:
@@ -128,7 +128,7 @@ def text_rows(
 
 def open_stream(place: Place, name: str) -> Any:
     """A file to be read from its start, decompressed as its name says."""
-    raw = open_file(place, _READ_BYTES)
+    raw = open_file(place, READ_BYTES)
     packed = compression_of(name)
     return raw if packed is None else cast("Any", pa).CompressedInputStream(raw, packed)
 
@@ -155,7 +155,7 @@ def explained(exc: Exception) -> str:
 
 @contextlib.contextmanager
 def _arrow_reader(place: Place) -> Generator[Any]:
-    with open_file(place, _READ_BYTES) as file:
+    with open_file(place, READ_BYTES) as file:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
@@ -171,9 +171,9 @@ def _probe_arrow(file: InputFile) -> tuple[pa.Schema, int]:
 def _probe_text(file: InputFile, columns: TextColumns) -> tuple[pa.Schema, int]:
     with open_stream(file.path, file.name) as stream:
         if file.format == "jsonl":
-            names, rows = _probe_lines(stream, file.name, columns)
+            names, rows = probe_lines(stream, file.name, columns)
         else:
-            names = header(stream.read(_READ_BYTES), file.format, file.name)
+            names = header(stream.read(READ_BYTES), file.format, file.name)
             rows = -1
     if rows < 0:
         with open_stream(file.path, file.name) as stream:
@@ -188,8 +188,12 @@ def _probe_text(file: InputFile, columns: TextColumns) -> tuple[pa.Schema, int]:
     return pa.schema(fields), rows
 
 
-def _probe_lines(stream: Any, name: str, columns: TextColumns) -> tuple[list[str], int]:
-    """The keys of the first rows, with those that may be missing; and the number of rows."""
+def probe_lines(stream: Any, name: str, columns: TextColumns) -> tuple[list[str], int]:
+    """The keys of the first rows, with those that may be missing; and the number of rows.
+
+    Raises:
+        DatasetError: none of the first rows is JSON.
+    """
     names = dict.fromkeys(
         key for key, field in columns.fields.items() if field.has_default and key not in columns.loose
     )
@@ -264,7 +268,7 @@ def _lines(stream: Any) -> Iterator[list[bytes]]:
     """The lines of a stream that are not blank, about a megabyte at a time."""
     held: list[bytes] = []
     first = True
-    while chunk := stream.read(_READ_BYTES):
+    while chunk := stream.read(READ_BYTES):
         if first:
             chunk, first = chunk.removeprefix(b"\xef\xbb\xbf"), False
         if b"\n" not in chunk:

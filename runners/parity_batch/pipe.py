@@ -23,7 +23,7 @@ from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN, Result
 from parity.schema import Field
 from parity.scored import DEFAULT_BATCH_ROWS, part_rows, part_schema
-from parity_batch.containers import explained, header, text_rows
+from parity_batch.containers import READ_BYTES, TextColumns, explained, header, probe_lines, text_rows
 from parity_batch.footers import Source, SourceFile
 from parity_batch.formats import ARROW, PARQUET
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
@@ -150,11 +150,9 @@ def _opened(
         reader = pa.ipc.open_stream(stdin)
         schema, read = reader.schema, _checked(reader)
     else:
-        names = list(text.fields)
-        if form != "jsonl":
-            first = stdin.readline()
-            names = header(first, form, _NAME)
-            stdin = _Again(first, stdin)
+        first = stdin.read(READ_BYTES)
+        stdin = _Again(first, stdin)
+        names = header(first, form, _NAME) if form != "jsonl" else _keys(first, list(fields.values()), text)
         typed = [
             (name, text.fields[name].arrow_type if name in text.fields else pa.string()) for name in names
         ]
@@ -169,6 +167,16 @@ def _opened(
             + "\n  ".join(fitted.problems)
         )
     return fitted.layout, source.file, read
+
+
+def _keys(first: bytes, of_fields: Sequence[str], text: TextColumns) -> list[str]:
+    """The columns of JSON lines: those of fields, whose absence is a row's error, and others that are seen.
+
+    A column that none of the first lines has is none, as in files.
+    """
+    whole = first if len(first) < READ_BYTES else first[: first.rfind(b"\n") + 1]
+    seen, rows = probe_lines(io.BytesIO(whole), _NAME, text)
+    return list(dict.fromkeys([*of_fields, *seen])) if rows else list(text.fields)
 
 
 def _checked(reader: Any) -> Iterator[pa.RecordBatch]:

@@ -68,12 +68,16 @@ def require_fitting(call: Call, decoded: Decoded) -> None:
     if decoded.errors:
         call.model.metrics.refused_rows(len(decoded.errors))
     most = call.model.settings.queue_rows
-    if not 1 <= decoded.num_rows <= most:
+    if decoded.num_rows == 0:
         raise ProblemError(
-            400 if decoded.num_rows == 0 else 413,
-            "too_many_rows" if decoded.num_rows else "malformed",
-            f"the request has {decoded.num_rows} rows: expected 1 to {most}, what the queue "
-            "holds; send fewer rows at a time, or score them with `parity batch`",
+            400, "malformed", f"the request has 0 rows: expected 1 to {most}; send at least one"
+        )
+    if decoded.num_rows > most:
+        raise ProblemError(
+            413,
+            "too_many_rows",
+            f"the request has {decoded.num_rows} rows: expected 1 to {most}, what the queue holds; send "
+            "fewer rows at a time, or score them with `parity batch`",
         )
 
 

@@ -76,6 +76,13 @@ def test_what_is_passed_through_does_not_depend_on_other_rows() -> None:
     assert [row["z"] for row in rows] == ["Infinity", "NaN", "-Infinity", 1.0, None]
 
 
+def test_column_names_may_be_of_several_lines() -> None:
+    data = b'"a\nb",price,quantity\nx,1,1\n'
+    done = pipe(data, "--columns", "a\nb", "--input-format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["a\nb"] == "x"
+
+
 def test_a_number_whose_digits_would_be_lost_is_refused_as_text() -> None:
     ids = ("123456789012345678901234", "18446744073709551615", "9007199254740993", "1.5", "1e3")
     done = pipe(
@@ -127,6 +134,8 @@ def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
         (b"{}\n" * 3, (), b"every row failed (3)"),
         (GOOD.encode() + b"{}\n{}\n", ("--max-errors", "1"), b"2 rows failed and --max-errors allows 1"),
         (b"prize,quantity\n1,2\n", ("--input-format", "csv"), b"'price' (Float32) is missing"),
+        (GOOD.encode() * 3, ("--columns", "idd"), b"did you mean 'id'"),
+        (b"\x1f\x8b\x08\x00" * 9, (), b"none of the first lines is a row of JSON"),
         (b"", ("--input-format", "csv"), b"begins with its column names"),
         (b"PAR1", ("--input-format", "parquet"), b"which a pipe has not"),
         (b"no arrow", ("--input-format", "arrow"), b"standard input: cannot be read as arrow"),

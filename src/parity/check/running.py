@@ -29,6 +29,7 @@ from parity.report.samples import samples
 logger = logging.getLogger(__name__)
 
 _RUNNER_LAW = "runner"
+_DEVICE_LAW = "device"
 
 
 def run_check(
@@ -107,6 +108,10 @@ def run_check(
         fingerprint = goldens.environment(engine)
     for case in found:
         notes += [f"case {case.name}: {note}" for note in case.notes(loaded)]
+    if profiles and any(law.name == _DEVICE_LAW for law in chosen_laws):
+        notes.append(
+            f"profile {chosen_profile.name} compared with {', '.join(profiles)} by law {_DEVICE_LAW}"
+        )
     return CheckReport(
         handler=loaded.name,
         version=loaded.version,

@@ -64,6 +64,20 @@ class Backend(Protocol):
         ...
 
 
+class InProcess:
+    """What backends have in common that make what they run when it is opened, and keep no files."""
+
+    packages: tuple[str, ...] = ()
+    builds = False
+
+    def why_off(self) -> str | None:
+        """Nothing but the lack of a device, which the profile tells."""
+        return None
+
+    def build(self, job: Job) -> None:
+        """Nothing."""
+
+
 BACKENDS: Final[Mapping[str, str]] = {
     "export": "parity.models.exported:Exported",
     "compile": "parity.models.inductor:Compile",

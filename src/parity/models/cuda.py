@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parity.errors import ConfigError
-from parity.models.backend import FLOATS, Job, Run, missing
+from parity.models.backend import FLOATS, InProcess, Job, Run, missing
 from parity.models.program import flat
 
 _ENGINE = "model.ep"
@@ -17,21 +17,12 @@ _recording = threading.Lock()
 """One graph is recorded at a time in a process."""
 
 
-class CudaGraphs:
+class CudaGraphs(InProcess):
     """The eager kernels of one bucket recorded as a CUDA graph, and replayed with one launch."""
 
     name = "cuda_graphs"
     devices = ("cuda",)
     precisions = FLOATS
-    packages: tuple[str, ...] = ()
-    builds = False
-
-    def why_off(self) -> str | None:
-        """Nothing but the lack of a GPU, which the profile's device tells."""
-        return None
-
-    def build(self, job: Job) -> None:
-        """Nothing: graphs live in the process."""
 
     def open(self, job: Job) -> Run:
         """Record a graph for each shape that comes; raises ConfigError where the profile has no buckets."""

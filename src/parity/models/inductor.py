@@ -7,28 +7,23 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from parity.models.backend import FLOATS, Job, Run
+from parity.models.backend import FLOATS, InProcess, Job, Run
 from parity.models.program import flat
 
 _PACKAGE = "model.pt2"
 _NO_COMPILER = "it needs a C++ compiler; install g++, or use backend onnxruntime or export"
 
 
-class Compile:
+class Compile(InProcess):
     """torch.compile with a dynamic number of rows. What it makes is kept by torch's own cache."""
 
     name = "compile"
     devices = ("cpu", "cuda")
     precisions = (*FLOATS, "int8")
-    packages: tuple[str, ...] = ()
-    builds = False
 
     def why_off(self) -> str | None:
         """Why not: there is no C++ compiler."""
         return _no_compiler()
-
-    def build(self, job: Job) -> None:
-        """Nothing: torch keeps its own cache."""
 
     def open(self, job: Job) -> Run:
         """Compile for the example, so that this is no request's time."""
