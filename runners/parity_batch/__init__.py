@@ -3,6 +3,7 @@
 files, footers, plan   what is to be done, checked before the first row is scored
 stream, unit, parts    one unit of work: read, score, write
 identity, folder       whose output folder it is, and what is done already
+places, storage        where inputs are; where outputs go, on a disk or in an object store
 layout                 one schema for all files, or why there is none
 prepared, preview      a job before its first row; what it would do
 task, local            what scores one unit, anywhere; the threads that do so here

@@ -36,11 +36,13 @@ def batch(
         ),
     ] = None,
     output: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="OUTPUT", help="A new or empty folder, or one to continue.", show_default=False
+            metavar="OUTPUT",
+            help="A new or empty folder or URL, or one to continue.",
+            show_default=False,
         ),
-    ] = Path(),
+    ] = "",
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="Columns to pass through, unchanged; repeatable."),
@@ -128,7 +130,7 @@ def batch(
     `parity batch status OUTPUT` shows how far a job is.
     """
     if not inputs:
-        if handler != "status" or output == Path():
+        if handler != "status" or not output:
             raise ConfigError("give HANDLER, at least one INPUT and OUTPUT, or `status` and OUTPUT")
         found = status(output)
         options.emit(json.dumps(found.to_dict()) if as_json else found.describe())
@@ -154,8 +156,8 @@ def batch(
         engine_options=_pairs("--engine-option", engine_option),
     )
     names = [name.strip() for text in columns or [] for name in text.split(",") if name.strip()]
-    if inputs == ["-"] or str(output) == "-":
-        if inputs != ["-"] or str(output) != "-":
+    if inputs == ["-"] or output == "-":
+        if inputs != ["-"] or output != "-":
             raise ConfigError("rows are piped in and out, `- -`, or neither: name files and a folder")
         if dry_run or restart or resume or html is not None or as_json or engine != LOCAL or workers:
             raise ConfigError("a pipe is scored at once by this process: leave the options of folders out")

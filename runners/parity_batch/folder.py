@@ -9,21 +9,22 @@ _summary.json, _SUCCESS     written when every unit is done
 
 from __future__ import annotations
 
+import contextlib
 import json
-import uuid
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from parity.durable import is_temporary, locked, sync_folder, temporary, write_json
+from parity.durable import temporary
 from parity.errors import DatasetError, ResumeError
 from parity_batch.footers import footer_digest
-from parity_batch.identity import changes, job_of, read_manifest
+from parity_batch.identity import MANIFEST, changes, job_of, read_manifest
+from parity_batch.places import Place, shown_place, without_secrets
 from parity_batch.plan import Plan
+from parity_batch.storage import LOCK, Store, StoredFile, store_at
 
-MANIFEST, SUMMARY, SUCCESS, LOCK = "_manifest.json", "_summary.json", "_SUCCESS", ".parity.lock"
+SUMMARY, SUCCESS = "_summary.json", "_SUCCESS"
 ERRORS, UNITS = "_errors", "_units"
 
 
@@ -35,9 +36,10 @@ class FileRecord:
     footer_sha256: str
 
     @staticmethod
-    def of(path: Path) -> FileRecord:
+    def of(file: StoredFile) -> FileRecord:
         """The record of a file; raises DatasetError or OSError when it is not a whole Parquet file."""
-        return FileRecord(path.stat().st_size, footer_digest(path, path.name))
+        with file.open() as opened:
+            return FileRecord(opened.seek(0, 2), footer_digest(opened, PurePosixPath(file.name).name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +62,46 @@ class UnitRecord:
 
 
 class OutputFolder:
-    """An output folder that the job has the lock of; made by `open_folder`."""
+    """An output folder that a job holds; made by `open_folder`. It can be pickled: for that it is a place.
 
-    def __init__(self, path: Path, job: str) -> None:
-        self.path = path
+    Args:
+        place: where it is.
+        job: digest of the job.
+        holder: the mark of the process that holds it, where the store has such marks.
+    """
+
+    def __init__(self, place: Place, job: str, holder: str = "") -> None:
+        self.store = store_at(place)
         self.job = job
+        self.holder = holder
 
-    def part(self, name: str) -> Path:
+    def __reduce__(self) -> tuple[type[OutputFolder], tuple[Place, str, str]]:
+        return OutputFolder, (self.store.place, self.job, self.holder)
+
+    def part(self, name: str) -> StoredFile:
         """Where a unit's part goes."""
-        return self.path / f"{name}.parquet"
+        return StoredFile(self.store, f"{name}.parquet")
 
-    def errors(self, name: str) -> Path:
+    def errors(self, name: str) -> StoredFile:
         """Where a unit's failed rows go."""
-        return self.path / ERRORS / f"{Path(name).name}.parquet"
+        return StoredFile(self.store, f"{ERRORS}/{PurePosixPath(name).name}.parquet")
 
     def record(self, name: str, record: UnitRecord) -> None:
-        """Note a unit as finished; its files must be in place."""
-        write_json(self.path / UNITS / f"{Path(name).name}.json", asdict(record), uuid.uuid4().hex[:12])
+        """Note a unit as finished; its files must be in place.
+
+        Raises:
+            DatasetError: another process has taken the folder over, or the record cannot be written.
+        """
+        try:
+            self._check_holder()
+            self.store.write(record_name(name), _json(asdict(record)))
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
 
     def finished(self, name: str) -> UnitRecord | None:
         """The record of a finished unit whose files are as they were written; None when it is to be done."""
         try:
-            found = json.loads((self.path / UNITS / f"{Path(name).name}.json").read_text(encoding="utf-8"))
+            found = json.loads(self.store.read(record_name(name)))
             errors = found["errors"]
             record = UnitRecord(
                 job=found["job"],
@@ -98,115 +118,167 @@ class OutputFolder:
             return None
         return record
 
+    def all_finished(self, names: Iterable[str]) -> Iterator[UnitRecord | None]:
+        """`finished` of each unit, in order."""
+        there = set(self.store.names(UNITS))
+        return self.store.each(
+            lambda name: self.finished(name) if PurePosixPath(record_name(name)).name in there else None,
+            names,
+        )
+
     @property
     def is_complete(self) -> bool:
         """Whether a run of the job has ended in order."""
-        return (self.path / SUCCESS).exists()
+        return SUCCESS in self.store.names()
 
     def reopen(self) -> None:
         """Take back the mark of completeness, before a part is written."""
-        (self.path / SUCCESS).unlink(missing_ok=True)
+        self.store.remove(SUCCESS)
 
     def complete(self, summary: Mapping[str, Any], *, success: bool = True) -> None:
         """Write the summary, then the mark of completeness when the job was a success."""
-        write_json(self.path / SUMMARY, summary)
-        if success:
-            (self.path / SUCCESS).touch()
-        sync_folder(self.path)
+        try:
+            self._check_holder()
+            if self.holder and job_of(read_manifest(self.store)) != self.job:
+                raise DatasetError(f"output folder {self.store.shown}: its manifest is another job's by now")
+            self.store.write(SUMMARY, _json(summary))
+            if success:
+                self.store.write(SUCCESS, b"")
+            self.store.settle()
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
+
+    def _check_holder(self) -> None:
+        if self.holder and self.store.holder() != self.holder:
+            raise DatasetError(
+                f"output folder {self.store.shown}: another process has taken this job over; this one ends, "
+                "and the parts that are finished stay"
+            )
 
 
-@contextmanager
+def record_name(part: str) -> str:
+    """The name of the record of a unit, by that of its part."""
+    return f"{UNITS}/{PurePosixPath(part).name}.json"
+
+
+@contextlib.contextmanager
 def open_folder(
-    path: Path, plan: Plan, manifest: Mapping[str, Any], *, restart: bool = False
+    place: Place, plan: Plan, manifest: Mapping[str, Any], *, restart: bool = False
 ) -> Generator[OutputFolder]:
-    """The output folder, locked: a new one, or one with the work of the same job, to be continued.
+    """The output folder, held for a job: a new one, or one with the work of the same job, to be continued.
 
     Args:
-        path: the folder; it and its parents are made when they are not there.
+        place: the folder; it and its parents are made when they are not there.
         plan: the job's plan.
         manifest: the job's manifest.
         restart: remove what an earlier job left here, whatever it was.
 
     Raises:
         ResumeError: the folder holds the work of a job that differs, and `restart` is not set.
-        DatasetError: the folder holds something else, lies inside the inputs, or is in use by another job.
+        DatasetError: the folder holds something else, lies inside the inputs, is in use by another job, or
+            cannot be written to.
     """
-    _check_place(path, plan)
-    _make(path)
-    with locked(path / LOCK):
-        known = (path / MANIFEST).exists()
-        if not known and (foreign := _foreign(path)):
-            raise DatasetError(
-                f"output folder {path} is not empty and not parity's: it holds {', '.join(foreign[:5])}"
-                f"{' and more' if len(foreign) > 5 else ''}; name an empty or new folder"
-            )
-        if known:
-            before = read_manifest(path / MANIFEST)
-            if restart:
-                _clear(path, before)
-            elif different := changes(before, manifest):
+    store = store_at(place)
+    _check_place(store, plan)
+    before: dict[str, Any] = {}
+
+    def examine() -> None:
+        if MANIFEST in store.names():
+            before.update(read_manifest(store))
+            if not restart and (different := changes(before, manifest)):
                 raise ResumeError(
-                    f"output folder {path} holds the work of another job, and parts of both must not be "
-                    "mixed; --restart removes it and begins anew\n  " + "\n  ".join(different)
+                    f"output folder {store.shown} holds the work of another job, and parts of both must not "
+                    "be mixed; --restart removes it and begins anew\n  " + "\n  ".join(different)
                 )
-        parts = {(path / unit.part).parent for unit in plan.units}
-        for folder in (path, path / ERRORS, path / UNITS, *parts):
-            for file in folder.glob(".*"):
-                if is_temporary(file):
-                    file.unlink()
-        (path / UNITS).mkdir(exist_ok=True)
-        if not (path / MANIFEST).exists():
-            write_json(path / MANIFEST, manifest)
-        yield OutputFolder(path.absolute(), job_of(manifest))
-
-
-def _check_place(path: Path, plan: Plan) -> None:
-    if path.exists() and not path.is_dir():
-        raise DatasetError(f"output {path} is a file; name a folder")
-    here = path.resolve()
-    for source in plan.sources:
-        if isinstance(source.file.path, Path) and source.file.path.resolve().is_relative_to(here):
+        elif foreign := [name for name in store.names() if name not in _OWN]:
             raise DatasetError(
-                f"input {source.name} lies in the output folder {path}; write to a folder that holds no input"
+                f"output folder {store.shown} is not empty and not parity's: it holds "
+                f"{', '.join(foreign[:5])}{' and more' if len(foreign) > 5 else ''}; name an empty or new "
+                "folder"
+            )
+
+    with contextlib.ExitStack() as stack:
+        try:
+            store.make()
+            holder = stack.enter_context(store.held(examine))
+            if before and restart:
+                _clear(store, before)
+            store.tidy({"", ERRORS, UNITS, *(_folder_of(unit.part) for unit in plan.units)})
+            if not before or restart:
+                store.write(MANIFEST, _json(manifest))
+        except OSError as exc:
+            raise DatasetError(
+                f"output folder {store.shown} cannot be written to: {_reason(exc)}; name a folder that may be"
+            ) from exc
+        yield OutputFolder(store.place, job_of(manifest), holder)
+
+
+_OWN = (LOCK, UNITS, temporary(Path(MANIFEST)).name)
+
+
+def _check_place(store: Store, plan: Plan) -> None:
+    for source in plan.sources:
+        if _lies_in(source.file.path, store.place):
+            raise DatasetError(
+                f"input {source.name} lies in the output folder {store.shown}; write to a folder that holds "
+                "no input"
             )
     for folder in plan.folders:
-        if here.is_relative_to(folder.resolve()):
-            below = here.relative_to(folder.resolve()).parts
-            if not any(part.startswith(("_", ".")) for part in below):
-                raise DatasetError(
-                    f"output folder {path} lies in the input folder {folder}, and its parts would be inputs "
-                    "of the next run; write beside it"
-                )
+        below = _below(store.place, folder)
+        if below is not None and not any(part.startswith(("_", ".")) for part in below):
+            raise DatasetError(
+                f"output folder {store.shown} lies in the input folder {shown_place(folder)}, and its parts "
+                "would be inputs of the next run; write beside it"
+            )
 
 
-def _foreign(path: Path) -> list[str]:
-    own = {LOCK, UNITS, temporary(path / MANIFEST).name}
-    return sorted(item.name for item in path.iterdir() if item.name not in own)
+def _lies_in(place: Place, folder: Place) -> bool:
+    return _below(place, folder) is not None
 
 
-def _make(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        reason = exc.strerror or str(exc)
-        raise DatasetError(
-            f"output folder {path} cannot be made: {reason}; name a folder that may be written to"
-        ) from exc
+def _below(place: Place, folder: Place) -> tuple[str, ...] | None:
+    """The parts of a place's path below a folder; None where it does not lie in it."""
+    if isinstance(place, Path) and isinstance(folder, Path):
+        here, there = place.resolve(), folder.resolve()
+        return here.relative_to(there).parts if here.is_relative_to(there) else None
+    if isinstance(place, Path) or isinstance(folder, Path):
+        return None
+    here, there = (PurePosixPath(without_secrets(url)) for url in (place, folder))
+    return here.relative_to(there).parts if here.is_relative_to(there) else None
 
 
-def _clear(path: Path, manifest: Mapping[str, Any]) -> None:
+def _folder_of(part: str) -> str:
+    return part.rpartition("/")[0]
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _reason(exc: OSError) -> str:
+    return exc.strerror or " ".join(str(exc).split())
+
+
+def _unwritable(store: Store, exc: OSError) -> DatasetError:
+    return DatasetError(
+        f"output folder {store.shown} cannot be written to: {_reason(exc)}; the parts that are finished "
+        "stay, and the same command continues"
+    )
+
+
+def _clear(store: Store, manifest: Mapping[str, Any]) -> None:
     """Remove the files of a job and nothing else; the manifest goes last, for it says whose they are."""
-    (path / SUCCESS).unlink(missing_ok=True)
-    (path / SUMMARY).unlink(missing_ok=True)
-    for part in (path / f"{unit['part']}.parquet" for unit in manifest["units"] if "/" in unit["part"]):
-        part.unlink(missing_ok=True)
-        for above in part.parents:
-            if above == path or not above.is_dir() or any(above.iterdir()):
-                break
-            above.rmdir()
-    for folder, pattern in ((path / UNITS, "*.json"), (path, "part-*.parquet"), (path / ERRORS, "*.parquet")):
-        for file in folder.glob(pattern):
-            file.unlink()
-    if (path / ERRORS).is_dir() and not any((path / ERRORS).iterdir()):
-        (path / ERRORS).rmdir()
-    (path / MANIFEST).unlink()
+    own = [f"{unit['part']}.parquet" for unit in manifest["units"] if "/" in unit["part"]]
+    for folder, first, last in ((UNITS, "", ".json"), ("", "part-", ".parquet"), (ERRORS, "", ".parquet")):
+        own += [
+            f"{folder}/{name}".lstrip("/")
+            for name in store.names(folder)
+            if name.startswith(first) and name.endswith(last)
+        ]
+    for name in (SUCCESS, SUMMARY):
+        store.remove(name)
+    for _ in store.each(store.remove, own):
+        pass
+    for folder in {_folder_of(name) for name in own} - {UNITS}:
+        store.prune(folder)
+    store.remove(MANIFEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -107,8 +108,10 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
     """
     try:
         size, changed = size_and_time(file.path)
-        digest = footer_digest(file.path, file.name)
-        with open_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
+        with open_file(file.path) as opened, contextlib.ExitStack() as stack:
+            digest = footer_digest(opened, file.name)
+            opened.seek(0)
+            parquet = stack.enter_context(pq.ParquetFile(opened))
             metadata, schema = parquet.metadata, parquet.schema_arrow
             groups = tuple(
                 _row_group(metadata.row_group(position), columns)
@@ -130,28 +133,27 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
     )
 
 
-def footer_digest(path: Place, name: str) -> str:
-    """SHA-256 of the footer of the Parquet file at `path`, which messages call `name`.
+def footer_digest(file: Any, name: str) -> str:
+    """SHA-256 of the footer of an open Parquet file, which messages call `name`.
 
     Raises:
         DatasetError: the file is empty, or does not end as a Parquet file does.
         OSError: the file cannot be read.
     """
-    with open_file(path) as file:
-        file.seek(0, 2)
-        size = file.tell()
-        if size == 0:
-            raise DatasetError(f"{name}: the file has 0 bytes; a Parquet file without rows has a footer")
-        file.seek(max(0, size - _TAIL_BYTES))
-        tail = file.read()
-        length = int.from_bytes(tail[:4], "little")
-        if tail[-4:] not in _MAGICS or length + _TAIL_BYTES > size:
-            raise DatasetError(
-                f"{name}: not a whole Parquet file: it does not end in a footer; it was cut short while it "
-                "was written or copied, or is of another format"
-            )
-        file.seek(size - _TAIL_BYTES - length)
-        return hashlib.sha256(file.read()).hexdigest()
+    file.seek(0, 2)
+    size = file.tell()
+    if size == 0:
+        raise DatasetError(f"{name}: the file has 0 bytes; a Parquet file without rows has a footer")
+    file.seek(max(0, size - _TAIL_BYTES))
+    tail = file.read()
+    length = int.from_bytes(tail[:4], "little")
+    if tail[-4:] not in _MAGICS or length + _TAIL_BYTES > size:
+        raise DatasetError(
+            f"{name}: not a whole Parquet file: it does not end in a footer; it was cut short while it "
+            "was written or copied, or is of another format"
+        )
+    file.seek(size - _TAIL_BYTES - length)
+    return hashlib.sha256(file.read()).hexdigest()
 
 
 def _row_group(metadata: pq.RowGroupMetaData, columns: Collection[str]) -> RowGroup:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, cast
 
 from parity import numerics
@@ -16,8 +15,10 @@ from parity.profile import Profile
 from parity_batch.formats import PARQUET
 from parity_batch.plan import Plan
 from parity_batch.settings import Settings
+from parity_batch.storage import Store
 
 FORMAT = "parity-batch/1"
+MANIFEST = "_manifest.json"
 _ENVIRONMENT = ("python", "os", "machine", "cpu")
 _SHOWN_CHANGES = 10
 
@@ -88,18 +89,19 @@ def job_of(manifest: Mapping[str, Any]) -> str:
     return _digest(manifest)
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """A manifest that a job wrote.
+def read_manifest(store: Store) -> dict[str, Any]:
+    """The manifest that a job wrote in its output folder.
 
     Raises:
-        DatasetError: the file is not a manifest of this format.
+        DatasetError: there is none of this format.
     """
+    where = f"{store.shown}/{MANIFEST}"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(store.read(MANIFEST))
     except (OSError, ValueError) as exc:
-        raise DatasetError(f"{path}: not a manifest: {exc}; name another output folder") from exc
+        raise DatasetError(f"{where}: not a manifest: {exc}; name another output folder") from exc
     if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != FORMAT:
-        raise DatasetError(f"{path}: not a manifest of format {FORMAT}; name another output folder")
+        raise DatasetError(f"{where}: not a manifest of format {FORMAT}; name another output folder")
     return cast("dict[str, Any]", found)
 
 

@@ -16,7 +16,7 @@ from parity.handler import Handler, LoadedHandler
 from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata
 from parity_batch.local import LocalEngine
-from parity_batch.places import anywhere
+from parity_batch.places import anywhere, place_of, shown_place
 from parity_batch.plan import Plan, Unit
 from parity_batch.prepared import prepare
 from parity_batch.progress import PlanningLine, ProgressLine
@@ -42,7 +42,7 @@ def score(
 
     Args:
         inputs: files, folders (searched recursively) and globs.
-        output: a folder: a new or empty one, or one with this job's work.
+        output: a folder, by path or URL: a new or empty one, or one with this job's work.
         handler: a reference, a class or a loaded handler.
         columns: columns to pass through to the output.
         settings: how to run; what is not set comes from handler.toml's `[batch]` table, then the defaults.
@@ -70,8 +70,10 @@ def score(
         show[0](tally.rows, tally.row_errors.total())
 
     engine = _engine(settings, watch)
+    place = output if isinstance(output, Path) else place_of(output)
+    shown = shown_place(place)
     peak = 0
-    with open_folder(Path(output), plan, ready.manifest, restart=settings.restart) as folder:
+    with open_folder(place, plan, ready.manifest, restart=settings.restart) as folder:
         todo = _unfinished(plan, folder, tally)
         resumed_rows = tally.rows
         tally.check()
@@ -103,7 +105,7 @@ def score(
         if settings.where:
             notes.append(f"--where left {tally.rows:,} of {plan.num_rows:,} rows")
         summary = Summary(
-            output=str(output),
+            output=shown,
             handler=f"{loaded.name}@{loaded.version}",
             files=len(plan.sources),
             rows=tally.rows,
@@ -126,7 +128,7 @@ def score(
             folder.complete(summary.to_dict(), success=not every_row_failed)
             if every_row_failed:
                 raise RowsError(
-                    f"every row failed ({summary.rows:,}); {output}/_errors says why, and the same "
+                    f"every row failed ({summary.rows:,}); {shown}/_errors says why, and the same "
                     "command with "
                     "--max-errors 100% calls that a success"
                 )
@@ -135,8 +137,8 @@ def score(
 
 def _unfinished(plan: Plan, folder: OutputFolder, tally: Tally) -> list[Unit]:
     todo: list[Unit] = []
-    for unit in plan.units:
-        record = folder.finished(unit.part)
+    records = folder.all_finished([unit.part for unit in plan.units])
+    for unit, record in zip(plan.units, records, strict=True):
         if record is None:
             todo.append(unit)
         else:
@@ -190,8 +192,9 @@ def _run(
         close = getattr(reports, "close", None)
         if close is not None:
             close()
-    whole = [unit for unit in units if unit.part not in lost]
-    missing = [unit.part for unit in whole if task.folder.finished(unit.part) is None]
+    whole = [unit.part for unit in units if unit.part not in lost]
+    records = task.folder.all_finished(whole)
+    missing = [part for part, record in zip(whole, records, strict=True) if record is None]
     if missing:
         raise DatasetError(
             f"engine {engine.name!r} ended without {len(missing)} of {len(units)} units, {missing[0]} first; "

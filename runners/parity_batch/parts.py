@@ -6,16 +6,14 @@ Micro-batches are gathered into row groups by size, never by time or by worker.
 from __future__ import annotations
 
 import contextlib
-import uuid
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parity.durable import publish, temporary
 from parity.errors import DatasetError
+from parity_batch.storage import Draft, StoredFile
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
@@ -31,14 +29,14 @@ class PartWriter:
     bytes.
 
     Args:
-        path: the file's final name; its folder must be there.
+        file: the file.
         schema: of the file, with its key-value metadata.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self.path = path
+    def __init__(self, file: StoredFile, schema: pa.Schema) -> None:
+        self.file = file
         self.rows = 0
-        self._mark = uuid.uuid4().hex[:12]
+        self._draft: Draft | None = None
         self._schema = schema
         self._held: list[pa.Table] = []
         self._loose: list[pa.Table] = []
@@ -58,7 +56,8 @@ class PartWriter:
             else:
                 _close_quietly(self._writer)
             self._writer = None
-        temporary(self.path, self._mark).unlink(missing_ok=True)
+        if self._draft is not None:
+            self._draft.discard()
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; raises DatasetError when they cannot be written, on a full disk for instance."""
@@ -79,9 +78,10 @@ class PartWriter:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-            publish(self.path, self._mark)
+            if self._draft is not None:
+                self._draft.publish()
         except OSError as exc:
-            raise _unwritable(self.path, exc) from exc
+            raise _unwritable(self.file, exc) from exc
 
     def _gather(self) -> None:
         """Copy loose batches into memory of our own.
@@ -97,8 +97,9 @@ class PartWriter:
         self._gather()
         try:
             if self._writer is None:
+                self._draft = self.file.draft()
                 self._writer = pq.ParquetWriter(
-                    temporary(self.path, self._mark),
+                    self._draft.path,
                     self._schema,
                     compression=_COMPRESSION,
                     compression_level=_COMPRESSION_LEVEL,
@@ -108,7 +109,7 @@ class PartWriter:
                 self._held, self._held_rows, self._held_bytes = [], 0, 0
                 self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         except OSError as exc:
-            raise _unwritable(self.path, exc) from exc
+            raise _unwritable(self.file, exc) from exc
 
 
 def _close_quietly(writer: pq.ParquetWriter) -> None:
@@ -117,7 +118,8 @@ def _close_quietly(writer: pq.ParquetWriter) -> None:
         writer.close()
 
 
-def _unwritable(path: Path, exc: Exception) -> DatasetError:
+def _unwritable(file: StoredFile, exc: Exception) -> DatasetError:
     return DatasetError(
-        f"{path}: cannot be written: {exc}; the parts that are finished stay, and the same command continues"
+        f"{file.shown}: cannot be written: {' '.join(str(exc).split())}; the parts that are finished stay, "
+        "and the same command continues"
     )

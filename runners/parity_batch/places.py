@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 
@@ -27,9 +27,32 @@ def is_url(text: str) -> bool:
     return bool(separator) and scheme.replace("+", "").replace("-", "").isalnum()
 
 
+def place_of(text: str) -> Place:
+    """The place that a user names."""
+    return text if is_url(text) else Path(text)
+
+
 def anywhere(place: Place) -> Place:
     """The same place for a process that may have another working folder."""
     return place.absolute() if isinstance(place, Path) else place
+
+
+def local_path(url: str) -> Path | None:
+    """The path that a file:// URL names; None for any other URL."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+
+
+def without_secrets(url: str) -> str:
+    """A URL as messages and summaries show it: without keys and options, which may hold what is secret."""
+    scheme, separator, rest = url.partition("?")[0].partition("://")
+    user, at, host = rest.partition("@")
+    return f"{scheme}{separator}{host if at and ':' in user and '/' not in user else rest}"
+
+
+def shown_place(place: Place) -> str:
+    """A place as messages show it."""
+    return str(place) if isinstance(place, Path) else without_secrets(place)
 
 
 def size_and_time(place: Place) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
 from parity_batch.formats import PARQUET, TEXT_FORMATS
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
+from parity_batch.places import Place, place_of
 from parity_batch.text_types import text_columns
 from parity_batch.where import Where
 
@@ -61,7 +62,7 @@ class Plan:
 
     Attributes:
         root: the folder that the sources' names are relative to.
-        folders: the inputs that are folders.
+        folders: the inputs that are folders, or URLs.
         sources: the input files in order.
         units: the units in the order of their rows.
         layout: what is read of every file.
@@ -70,7 +71,7 @@ class Plan:
     """
 
     root: Path
-    folders: tuple[Path, ...]
+    folders: tuple[Place, ...]
     sources: tuple[Source, ...]
     units: tuple[Unit, ...]
     layout: Layout
@@ -151,7 +152,8 @@ def make_plan(
             + "\n  ".join(shown)
         )
     units = tuple(unit for position, source in placed for unit in _cut(position, source))
-    folders = tuple(Path(item) for item in inputs if Path(item).is_dir())
+    named = (item if isinstance(item, Path) else place_of(item) for item in inputs)
+    folders = tuple(item for item in named if not isinstance(item, Path) or item.is_dir())
     return Plan(
         root, folders, sources, units, replace(fitted.layout, text=text), tuple(fitted.notes), skipped
     )

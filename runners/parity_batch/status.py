@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -10,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from parity.errors import DatasetError
-from parity_batch.folder import LOCK, MANIFEST, SUCCESS, SUMMARY, UNITS
-from parity_batch.identity import job_of, read_manifest
+from parity_batch.folder import SUCCESS, SUMMARY, UNITS, record_name
+from parity_batch.identity import MANIFEST, job_of, read_manifest
+from parity_batch.places import place_of
+from parity_batch.storage import Store, store_at
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Status:
 
     Attributes:
         output: the output folder.
-        state: "complete"; "running", while a process holds the folder; "stopped", to be continued.
+        state: "complete"; "running", while a process holds the folder; "stopped", to be continued; or
+            "unfinished", running or stopped, where an object store cannot tell.
         handler: name and version.
         profile: the profile's name.
         files: the input files.
@@ -66,7 +68,7 @@ class Status:
             failed = sum(self.row_errors.values())
             lines.append(f"{failed:,} rows failed ({kinds}); see {self.output}/_errors")
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
-        if self.state == "stopped" and self.next_units:
+        if self.state in ("stopped", "unfinished") and self.next_units:
             lines.append(f"next: {', '.join(self.next_units)}; the command that began the job continues it")
         return "\n".join(lines)
 
@@ -77,24 +79,32 @@ def status(output: str | Path) -> Status:
     Raises:
         DatasetError: the folder is not there, or holds no job.
     """
-    folder = Path(output)
-    if not (folder / MANIFEST).is_file():
-        what = "holds no batch job: there is no _manifest.json" if folder.is_dir() else "is not a folder"
-        raise DatasetError(f"{folder} {what}; name the OUTPUT of a `parity batch` command")
-    manifest = read_manifest(folder / MANIFEST)
+    store = store_at(output if isinstance(output, Path) else place_of(output))
+    try:
+        there = store.names()
+    except OSError as exc:
+        raise DatasetError(f"{store.shown} cannot be listed: {' '.join(str(exc).split())}") from exc
+    if MANIFEST not in there:
+        what = "holds no batch job: there is no _manifest.json" if there else "is not there, or is empty"
+        raise DatasetError(f"{store.shown} {what}; name the OUTPUT of a `parity batch` command")
+    manifest = read_manifest(store)
     job = job_of(manifest)
     done: dict[str, dict[str, Any]] = {}
     kinds: Counter[str] = Counter()
-    for unit in manifest["units"]:
-        record = _record(folder / UNITS / f"{Path(unit['part']).name}.json")
+    records = set(store.names(UNITS))
+
+    def record_of(unit: dict[str, Any]) -> dict[str, Any] | None:
+        name = record_name(unit["part"])
+        return _record(store, name) if name.rpartition("/")[2] in records else None
+
+    for unit, record in zip(manifest["units"], store.each(record_of, manifest["units"]), strict=True):
         if record is not None and record.get("job") == job:
             done[unit["part"]] = record
             kinds.update(record["row_errors"])
-    running = _is_locked(folder / LOCK)
-    complete = (folder / SUCCESS).is_file()
+    complete, running = SUCCESS in there, store.in_use()
     return Status(
-        output=str(output),
-        state="running" if running else "complete" if complete else "stopped",
+        output=store.shown,
+        state="running" if running else "complete" if complete else _NOT_COMPLETE[running],
         handler=f"{manifest['handler']['name']}@{manifest['handler']['version']}",
         profile=manifest["profile"]["name"],
         files=len(manifest["inputs"]),
@@ -104,24 +114,16 @@ def status(output: str | Path) -> Status:
         done_rows=sum(unit["rows"] for unit in manifest["units"] if unit["part"] in done),
         row_errors=dict(sorted(kinds.items())),
         size_bytes=sum(record["part"]["size_bytes"] for record in done.values()),
-        skipped_files=(_record(folder / SUMMARY) or {}).get("skipped_files", {}),
+        skipped_files=(_record(store, SUMMARY) or {}).get("skipped_files", {}),
         next_units=[unit["part"] for unit in manifest["units"] if unit["part"] not in done][:3],
     )
 
 
-def _record(path: Path) -> dict[str, Any] | None:
+_NOT_COMPLETE = {False: "stopped", None: "unfinished"}
+
+
+def _record(store: Store, name: str) -> dict[str, Any] | None:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(store.read(name))
     except (OSError, ValueError):
         return None
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

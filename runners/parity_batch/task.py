@@ -62,8 +62,7 @@ class UnitTask:
         state = dict(self.__dict__)
         if self.handler is not None:
             state["placement"] = _placement(self.handler, self.profile)
-        folder = OutputFolder(self.folder.path.absolute(), self.folder.job)
-        state.update(handler=None, tally=None, folder=folder, _engines=None, _notes=None)
+        state.update(handler=None, tally=None, _engines=None, _notes=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

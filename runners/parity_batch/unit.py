@@ -168,11 +168,10 @@ class UnitScorer:
         passed = pa.schema([layout.schema.field(name) for name in layout.columns])
         schema = part_schema(passed, layout.columns, loaded, self.metadata, self.form)
         failed_schema = errors_schema(layout.schema, layout.schema.names, self.metadata, self.form)
-        errors_path = self.folder.errors(unit.part)
-        self.folder.part(unit.part).parent.mkdir(parents=True, exist_ok=True)
+        part_file, errors_file = self.folder.part(unit.part), self.folder.errors(unit.part)
         with (
-            PartWriter(self.folder.part(unit.part), schema) as part,
-            PartWriter(errors_path, failed_schema) as failed,
+            PartWriter(part_file, schema) as part,
+            PartWriter(errors_file, failed_schema) as failed,
             contextlib.closing(self._results(unit, mine)) as results,
         ):
             for rows, result in results:
@@ -181,7 +180,6 @@ class UnitScorer:
                 whole = with_absent(rows, layout)
                 positions = positions_of(rows)
                 if result.errors:
-                    errors_path.parent.mkdir(parents=True, exist_ok=True)
                     failed.write(
                         error_rows(
                             whole, result.errors, source.name, place, failed_schema, positions=positions
@@ -198,11 +196,11 @@ class UnitScorer:
             if failed.rows:
                 failed.commit()
             else:
-                errors_path.unlink(missing_ok=True)
+                errors_file.remove()
             part.commit()
-        errors = FileRecord.of(errors_path) if failed.rows else None
+        errors = FileRecord.of(errors_file) if failed.rows else None
         kinds = dict(sorted(mine.row_errors.items()))
-        record = UnitRecord(self.folder.job, part.rows, kinds, FileRecord.of(part.path), errors)
+        record = UnitRecord(self.folder.job, part.rows, kinds, FileRecord.of(part_file), errors)
         self.folder.record(unit.part, record)
 
     def _results(self, unit: Unit, mine: Tally) -> Generator[tuple[pa.RecordBatch, Result], None, None]:

@@ -55,7 +55,12 @@ def write_json(path: Path, content: Mapping[str, Any], mark: str = "") -> None:
 
 def write_text(path: Path, text: str, mark: str = "") -> None:
     """Write a file atomically, in UTF-8: who sees the name sees the whole text."""
-    temporary(path, mark).write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode(), mark)
+
+
+def write_bytes(path: Path, data: bytes, mark: str = "") -> None:
+    """Write a file atomically: who sees the name sees all of it."""
+    temporary(path, mark).write_bytes(data)
     publish(path, mark)
 
 

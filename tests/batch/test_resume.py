@@ -235,7 +235,9 @@ def test_a_manifest_that_is_no_json_is_refused_with_a_remedy(done: Path) -> None
 def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (10,))
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(DatasetError, match="cannot be made: Not a directory; name a folder that may be"):
+    with pytest.raises(
+        DatasetError, match="cannot be written to: Not a directory; name a folder that may be"
+    ):
         score(tmp_path / "in", tmp_path / "file" / "out", ORDERS)
 
 

@@ -1,0 +1,341 @@
+"""Outputs go to object stores as they go to disks: a real S3 server, real processes, the same bytes."""
+
+from __future__ import annotations
+
+import json
+import pickle  # noqa: TID251 - what engines send work with
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs as pafs
+
+from parity.errors import ConfigError, DatasetError, ResumeError
+from parity_batch import Settings, score, status
+from parity_batch.folder import OutputFolder
+from parity_batch.places import without_secrets
+from parity_batch.storage import ObjectStore, StoredFile, store_at
+from tests.batch.jobs import ORDERS, contents, orders, run, run_and_kill, write_orders
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Bucket:
+    """A bucket of the server, for one test."""
+
+    files: Any
+    name: str
+    options: str
+    rules: Path
+
+    def url(self, path: str) -> str:
+        return f"s3://{self.name}/{path}?{self.options}"
+
+    def contents(self, path: str) -> dict[str, bytes]:
+        """What `jobs.contents` tells of a folder on disk."""
+        root = f"{self.name}/{path}"
+        return {
+            name: self.read(f"{path}/{name}")
+            for name in self.names(path)
+            if root and name.rpartition("/")[2] not in ("_summary.json", ".parity.lock")
+        }
+
+    def names(self, path: str) -> list[str]:
+        root = f"{self.name}/{path}"
+        found = self.files.get_file_info(pafs.FileSelector(root, allow_not_found=True, recursive=True))
+        return sorted(item.path.removeprefix(f"{root}/") for item in found if item.is_file)
+
+    def read(self, path: str) -> bytes:
+        with self.files.open_input_stream(f"{self.name}/{path}") as stream:
+            return stream.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        with self.files.open_output_stream(f"{self.name}/{path}") as stream:
+            stream.write(data)
+
+    def requests(self) -> list[str]:
+        return self.rules.with_suffix(".log").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+    rules = tmp_path_factory.mktemp("s3") / "rules"
+    rules.touch()
+    script = Path(__file__).with_name("s3_server.py")
+    process = subprocess.Popen([sys.executable, script, rules], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline()), rules
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def bucket(
+    server: tuple[int, Path], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Bucket]:
+    port, rules = server
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ):
+        monkeypatch.setenv(name, value)
+    files = pafs.S3FileSystem(
+        endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
+    )
+    name = f"bucket-{abs(hash(request.node.name)):x}"
+    files.create_dir(name)
+    yield Bucket(files, name, f"endpoint_override=127.0.0.1:{port}&scheme=http", rules)
+    rules.write_text("")
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """Files in hive folders, one of whose names means something in URLs, with rows that fail."""
+    for number, day in enumerate(["1", "a b", "50%"]):
+        table = orders(300, number * 300)
+        quantity = [666 if row % 90 == 5 and number else row for row in range(300)]
+        table = table.set_column(2, "quantity", pa.array(quantity, pa.int64()))
+        folder = tmp_path / "in" / f"day={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(table, folder / "a.parquet", row_group_size=70)
+    return tmp_path / "in"
+
+
+def test_an_object_store_gets_the_bytes_that_a_disk_gets(
+    inputs: Path, tmp_path: Path, bucket: Bucket
+) -> None:
+    there = score(inputs, bucket.url("out"), ORDERS, columns=["id"])
+    here = score(inputs, tmp_path / "out", ORDERS, columns=["id"])
+    assert there.output == f"s3://{bucket.name}/out"
+    assert (there.rows, there.row_errors, there.parts) == (here.rows, here.row_errors, here.parts)
+    assert here.failed_rows > 0
+    assert bucket.contents("out") == contents(tmp_path / "out")
+    assert "_SUCCESS" in bucket.names("out")
+    assert json.loads(bucket.read("out/_summary.json"))["rows"] == 900
+    puts = [line for line in bucket.requests() if line.startswith(("PUT", "POST")) and "/out/" in line]
+    assert puts[-1].endswith("/_SUCCESS")
+    read = pq.read_table(f"{bucket.name}/out/day=1/part-00000-u00000.parquet", filesystem=bucket.files)
+    assert read.num_rows == 300
+    found = status(bucket.url("out"))
+    assert (found.state, found.done_units, found.done_rows) == ("complete", 3, 900)
+    again = score(inputs, bucket.url("out"), ORDERS, columns=["id"])
+    assert (again.resumed_parts, again.scored_rows) == (3, 0)
+
+
+def test_only_what_is_missing_or_damaged_is_scored_again(inputs: Path, bucket: Bucket) -> None:
+    score(inputs, bucket.url("out"), ORDERS, columns=["id"])
+    expected = bucket.contents("out")
+    names = [name for name in expected if name.endswith(".parquet") and name.startswith("day=")]
+    bucket.files.delete_file(f"{bucket.name}/out/{names[0]}")
+    bucket.write(f"out/{names[1]}", expected[names[1]][:-9])
+    bucket.files.delete_file(f"{bucket.name}/out/_SUCCESS")
+    found = status(bucket.url("out"))
+    assert found.state == "unfinished"
+    assert score(inputs, bucket.url("out"), ORDERS, columns=["id"]).resumed_parts == 1
+    assert bucket.contents("out") == expected
+
+
+def test_a_put_that_fails_ends_the_job_and_the_same_command_continues(inputs: Path, bucket: Bucket) -> None:
+    bucket.rules.write_text("PUT,POST part-00002-u00000.parquet 403\n")
+    with pytest.raises(DatasetError) as caught:
+        score(inputs, bucket.url("out"), ORDERS, columns=["id"], settings=Settings(workers=1))
+    text = str(caught.value)
+    assert f"s3://{bucket.name}/out/" in text
+    assert "part-00002-u00000.parquet: cannot be written" in text
+    assert "the same command continues" in text
+    assert "secret" not in text
+    assert "_SUCCESS" not in bucket.names("out")
+    assert not any("part-00002" in name for name in bucket.names("out"))
+    bucket.rules.write_text("")
+    assert score(inputs, bucket.url("out"), ORDERS, columns=["id"]).resumed_parts == 2
+    assert "_SUCCESS" in bucket.names("out")
+
+
+@pytest.mark.parametrize("name", ["_units/part-00001", "_manifest.json", "_summary.json", ".parity.lock"])
+def test_bookkeeping_that_cannot_be_written_is_told(inputs: Path, bucket: Bucket, name: str) -> None:
+    bucket.rules.write_text(f"PUT,POST {name} 403\n")
+    with pytest.raises(
+        DatasetError, match=r"output folder s3://.*/out cannot be written to: .*ACCESS_DENIED"
+    ):
+        score(inputs, bucket.url("out"), ORDERS)
+    bucket.rules.write_text("")
+    score(inputs, bucket.url("out"), ORDERS)
+    assert "_SUCCESS" in bucket.names("out")
+
+
+def test_what_holds_something_else_is_refused(inputs: Path, tmp_path: Path, bucket: Bucket) -> None:
+    bucket.write("mine/notes.txt", b"mine")
+    bucket.write("deep/a/b/c.txt", b"mine")
+    for path, what in (("mine", "notes.txt"), ("deep", "a")):
+        with pytest.raises(DatasetError, match=f"is not empty and not parity's: it holds {what};"):
+            score(inputs, bucket.url(path), ORDERS)
+    with pytest.raises(DatasetError, match="is a file; name a folder"):
+        score(inputs, bucket.url("mine/notes.txt"), ORDERS)
+    assert bucket.names("mine") == ["notes.txt"]
+    with pytest.raises(DatasetError, match=r"s3://no-such-bucket/out cannot be written to: .*NO_SUCH_BUCKET"):
+        score(inputs, bucket.url("out").replace(bucket.name, "no-such-bucket"), ORDERS)
+    with pytest.raises(DatasetError, match="holds no batch job"):
+        status(bucket.url("mine"))
+    with pytest.raises(DatasetError, match="is not there, or is empty"):
+        status(bucket.url("nothing"))
+    with pytest.raises(ConfigError, match="was a URL before it became a Path"):
+        score(inputs, Path("s3://bucket/out"), ORDERS)
+
+
+def test_another_job_is_refused_until_restart_removes_it(inputs: Path, bucket: Bucket) -> None:
+    score(inputs, bucket.url("out"), ORDERS, columns=["id"])
+    with pytest.raises(ResumeError, match=r"columns: was \['id'\], is \['note'\]"):
+        score(inputs, bucket.url("out"), ORDERS, columns=["note"])
+    bucket.write("out/kept.txt", b"mine")
+    settings = Settings(restart=True, where="id < 300")
+    assert score(inputs, bucket.url("out"), ORDERS, columns=["note"], settings=settings).rows == 300
+    assert "kept.txt" in bucket.names("out")
+    assert not any("part-00001" in name for name in bucket.names("out/_errors"))
+
+
+def test_outputs_among_the_inputs_are_refused(inputs: Path, bucket: Bucket) -> None:
+    table = orders(20)
+    with bucket.files.open_output_stream(f"{bucket.name}/in/a.parquet") as stream:
+        pq.write_table(table, stream)
+    with pytest.raises(DatasetError, match="lies in the input folder s3://"):
+        score(bucket.url("in"), bucket.url("in/scored"), ORDERS)
+    with pytest.raises(DatasetError, match="lies in the output folder"):
+        score(bucket.url("in"), bucket.url("").replace("/?", "?"), ORDERS)
+    assert score(bucket.url("in"), bucket.url("in/_scored"), ORDERS).rows == 20
+    assert score(bucket.url("in"), bucket.url("inner"), ORDERS).rows == 20
+
+
+def test_the_newest_process_takes_a_job_over(inputs: Path, bucket: Bucket) -> None:
+    score(inputs, bucket.url("out"), ORDERS)
+    store = store_at(bucket.url("out"))
+    with store.held(lambda: None) as older:
+        folder = pickle.loads(pickle.dumps(OutputFolder(store.place, "job", older)))
+        record = folder.finished("day=1/part-00000-u00000")
+        assert record is None  # it is another job's
+        score(inputs, bucket.url("out"), ORDERS)
+        with pytest.raises(DatasetError, match="another process has taken this job over"):
+            folder.complete({})
+
+
+@pytest.mark.timeout(300)
+def test_a_job_killed_at_random_points_ends_with_the_same_bytes(tmp_path: Path, bucket: Bucket) -> None:
+    write_orders(tmp_path / "in", (1500,) * 6, row_group_rows=300)
+    options = (ORDERS, tmp_path / "in", "OUT", "--columns", "id,note", "--batch-rows", "50")
+    whole = run(*(tmp_path / "whole" if item == "OUT" else item for item in options))
+    assert whole.returncode == 0, whole.stderr
+    command = tuple(bucket.url("out") if item == "OUT" else item for item in options)
+    seen = random.Random(7)
+    kills = 0
+    for _ in range(3):
+        before = len(bucket.names("out"))
+        more = before + seen.choice([1, 2, 3, 5])
+        kills += run_and_kill(command, lambda: len(bucket.names("out")) >= more)  # noqa: B023
+        if "_SUCCESS" in bucket.names("out"):
+            break
+    resumed = run(*command)
+    assert resumed.returncode == 0, resumed.stderr
+    assert kills >= 1
+    assert bucket.contents("out") == contents(tmp_path / "whole")
+    told = run("status", bucket.url("out"), "--json")
+    assert json.loads(told.stdout)["state"] == "complete"
+    assert json.loads(told.stdout)["output"] == f"s3://{bucket.name}/out"
+
+
+def test_large_content_arrives_whole_and_small_content_in_one_request(bucket: Bucket) -> None:
+    data = random.Random(1).randbytes(19_000_000)
+    file = StoredFile(store_at(bucket.url("out")), "big")
+    draft = file.draft()
+    draft.path.write_bytes(data)
+    draft.publish()
+    draft.discard()
+    assert bucket.read("out/big") == data
+    before = len(bucket.requests())
+    file.store.write("small", b"{}")
+    assert [line.split()[0] for line in bucket.requests()[before:]] == ["PUT", "HEAD"]
+
+
+def test_nothing_is_left_of_a_draft_that_is_thrown_away(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    draft = StoredFile(store_at(bucket.url("out")), "part").draft()
+    draft.path.write_bytes(b"half")
+    draft.discard()
+    assert bucket.names("out") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    files = fsspec.filesystem("memory")
+    yield files
+    if files.exists("/scored"):
+        files.rm("/scored", recursive=True)
+
+
+def test_file_systems_of_fsspec_are_written_to(inputs: Path, tmp_path: Path, memory: Any) -> None:
+    score(inputs, tmp_path / "out", ORDERS, columns=["id"])
+    expected = contents(tmp_path / "out")
+    score(inputs, "memory://scored/out", ORDERS, columns=["id"])
+    found = {name.removeprefix("/scored/out/"): memory.cat(name) for name in memory.find("/scored/out")}
+    assert {name for name in found if name not in expected} == {"_summary.json", ".parity.lock"}
+    assert all(found[name] == data for name, data in expected.items())
+    assert score(inputs, "memory://scored/out", ORDERS, columns=["id"]).scored_rows == 0
+
+
+def test_where_a_put_is_not_atomic_files_get_a_temporary_name_first(inputs: Path, tmp_path: Path) -> None:
+    score(inputs, tmp_path / "out", ORDERS, columns=["id"])
+    url = f"local://{tmp_path}/there"  # fsspec's name for a disk, which is no object store
+    score(inputs, url, ORDERS, columns=["id"])
+    assert contents(tmp_path / "there") == contents(tmp_path / "out")
+    (tmp_path / "there" / "_units" / ".part-00000-u00000.json.0123456789ab.tmp").write_text("{")
+    (tmp_path / "there" / "day=1" / "part-00000-u00000.parquet").unlink()
+    assert score(inputs, url, ORDERS, columns=["id"]).resumed_parts == 2
+    assert contents(tmp_path / "there") == contents(tmp_path / "out")
+
+
+def test_a_file_url_is_a_folder_of_this_machine(inputs: Path, tmp_path: Path) -> None:
+    score(inputs, f"file://{tmp_path}/o%20ut", ORDERS)
+    assert status(tmp_path / "o ut").state == "complete"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("s3://key:secret@bucket/a?endpoint_override=x", "s3://bucket/a"),
+        ("s3://bucket/a@b:c", "s3://bucket/a@b:c"),
+        (
+            "abfs://container@account.dfs.core.windows.net/a",
+            "abfs://container@account.dfs.core.windows.net/a",
+        ),
+    ],
+)
+def test_secrets_of_urls_are_not_shown(url: str, expected: str) -> None:
+    assert without_secrets(url) == expected
+
+
+def test_errors_of_other_libraries_are_told_as_those_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore("memory://scored/out")
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("the token\nhas expired")
+
+    monkeypatch.setattr(fsspec.filesystem("memory"), "rm_file", refused)
+    monkeypatch.setattr(fsspec.filesystem("memory"), "info", refused)
+    with pytest.raises(OSError, match="the token has expired"):
+        store.make()
