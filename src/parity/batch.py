@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from parity.column import Column
 from parity.errors import SchemaError, did_you_mean
+from parity.numerics import current_device
 from parity.schema import Schema
+
+if TYPE_CHECKING:
+    from parity.frame import Frame
 
 
 class Batch(Mapping[str, Column]):
@@ -126,6 +130,19 @@ class Batch(Mapping[str, Column]):
             raise SchemaError("concat: the batches have different schemas")
         columns = {name: Column.concat([batch[name] for batch in batches]) for name in first.schema.names}
         return Batch(first.schema, columns, sum(batch.num_rows for batch in batches))
+
+    def frame(self, device: str | None = None) -> Frame:
+        """The columns as a Frame, with verbs of one meaning on host and device; see `parity.frame`.
+
+        A verb that mixes rows is refused until `frame.across_rows()` says that it is meant.
+
+        Args:
+            device: where numbers are held; by default the device of the profile that a stage runs under.
+        """
+        from parity.frame import Frame
+
+        columns = {name: column.arrow for name, column in self._columns.items()}
+        return Frame(columns, device=current_device() if device is None else device, of_batch=True)
 
     def to_table(self) -> pa.Table:
         """The rows as an Arrow table of the schema's canonical types, without a copy."""
