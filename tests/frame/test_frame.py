@@ -50,6 +50,7 @@ def test_every_verb_is_documented(owner: str) -> None:
             )
 
 
+@pytest.mark.slow
 def test_the_module_tells_its_names_and_loads_no_torch_for_the_table_of_verbs() -> None:
     assert set(parity.frame.__all__) <= set(dir(parity.frame))
     with pytest.raises(AttributeError, match="no_such"):

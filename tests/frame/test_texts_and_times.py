@@ -174,6 +174,7 @@ def test_epoch_that_does_not_fit_names_the_row() -> None:
     assert Series(pa.array([datetime.date(1969, 12, 31)])).dt.epoch("ms").to_pylist() == [-86_400_000]
 
 
+@pytest.mark.slow
 def test_parts_do_not_ask_the_zone_of_the_process() -> None:
     code = (
         "import pyarrow as pa; from parity.frame import Series;"

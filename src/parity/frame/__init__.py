@@ -9,8 +9,8 @@ refused on a batch unless `across_rows()` says it is meant.
     city = frame["city"].str.strip().str.lower().map(self.cities, default=0)
     return frame.assign(age=age, city=city)[["age", "city"]].to_torch("float32")
 
-docs/how-to/features-with-frames.md shows a handler. The names are imported when they are asked for: the
-table of verbs is read where no torch is.
+docs/reference/frame.md tells what each verb means, and where pandas and Polars mean something else. The names
+are imported when they are asked for: the table of verbs is read where no torch is.
 
 frame       Frame, the table                    grouping    groupby and its aggregates
 series      Series, one column                  keys        equal keys, order, lookups

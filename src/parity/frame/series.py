@@ -400,7 +400,7 @@ class Series:
         return self.like(*numeric.function("sqrt", self._operand()))
 
     def exp(self) -> Series:
-        """E to the power of each value."""
+        """The exponential function."""
         return self.like(*numeric.function("exp", self._operand()))
 
     def log(self) -> Series:
