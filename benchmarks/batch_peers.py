@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.batch.data import dataset
-from benchmarks.batch.environments import TORCH, Environments
 from benchmarks.batch.peers import PEERS
 from benchmarks.batch.rounds import contest
 from benchmarks.batch.table import bars, markdown, write
+from benchmarks.environments import TORCH, Environments
 
 ASKED_ONLY = True
 _PAGE = Path(__file__).parent.parent / "docs" / "reference" / "benchmarks.md"

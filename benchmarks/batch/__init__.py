@@ -1,6 +1,5 @@
 """Batch scoring against peers: one model and one dataset for all, each peer in an environment of its own.
 
-environments   a virtual environment for each peer
 data           the datasets
 handlers       the two handlers, and the plain torch modules that all peers score with
 peers          one script for each peer, as its users would write it

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.batch.environments import Environments
 from benchmarks.batch.meter import Measured, measured
 from benchmarks.batch.peers import HERE as SCRIPTS
 from benchmarks.batch.peers import Peer
+from benchmarks.environments import Environments
 
 HANDLERS = Path(__file__).parent / "handlers"
 PASSED = {"table": "id,shop,city", "picture": "id"}

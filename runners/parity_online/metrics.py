@@ -91,6 +91,13 @@ class Metrics:
             (*_LABELS, "of", "verdict"),
         )
         self.ready = Gauge("parity_ready", "1 when the model takes requests", _LABELS, registry=self.registry)
+        self._tasks = Gauge("parity_tasks", "Tasks that live in the event loop", registry=self.registry)
+        self._connections = Gauge("parity_connections", "Open HTTP connections", registry=self.registry)
+
+    def watch(self, tasks: Callable[[], float], connections: Callable[[], float]) -> None:
+        """Tell how many tasks and connections there are: what must not grow for ever."""
+        self._tasks.set_function(tasks)
+        self._connections.set_function(connections)
 
     def model(self, name: str, version: str) -> ModelMetrics:
         """The series of one model; `ModelMetrics.show` adds its gauges."""

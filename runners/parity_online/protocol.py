@@ -19,6 +19,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from parity_online.closing import ClosingProtocol
 from parity_online.fastpath import FastPath, Route
 from parity_online.problems import Answer, ProblemError, new_id, render
 from parity_online.request import Request, read_headers, slow_body
@@ -86,15 +87,13 @@ class _Exchange:
 _NO_EVENT = _NoEvent()
 
 
-class FastProtocol(HttpToolsProtocol):
+class FastProtocol(ClosingProtocol):
     """Uvicorn's protocol with a short cut, for `uvicorn.Config(http=...)` with a `FastPath` as the app."""
 
-    cycle: Any
     scope: Any
     _body_timer: asyncio.TimerHandle | None = None
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
-    _in_head = True
 
     def connection_made(self, transport: Any) -> None:
         """A client connects; it must send the head of a request in time."""
@@ -143,6 +142,7 @@ class FastProtocol(HttpToolsProtocol):
         exchange = self._exchange()
         if exchange is not None:
             self.cycle = exchange
+            self._note_last()
             return
         url, headers, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()

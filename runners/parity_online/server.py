@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import uvicorn
 import uvloop
@@ -36,6 +36,7 @@ from parity.result import Result
 from parity_online import logs
 from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
+from parity_online.closing import ClosingProtocol
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.keys import Keys, read_keys
@@ -58,6 +59,9 @@ Announce = Callable[[Mapping[str, Any]], None]
 
 LAME_DUCK_S = 0.1
 """How long after SIGTERM the port still answers (503), so that nobody who has just connected is reset."""
+
+_TAKE_S = 1.0
+"""How long the connections that wait when the port closes may take to be taken: a TLS handshake."""
 
 _KEEP_ALIVE_S = 75
 _SLOW_READERS_S = 5
@@ -127,7 +131,7 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
     app = FastPath(rare, models, settings, keys, spans)
     managed = repository if settings.management else None
     service = None if settings.grpc_port is None else _grpc_service(models, app, managed, settings, keys)
-    server = _Server(models, repository, app, settings, announce, service)
+    server = _Server(models, repository, app, settings, announce, families, service)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))
     if spans is not None:
@@ -241,13 +245,14 @@ class _Server(uvicorn.Server):
         app: FastPath,
         settings: ServerSettings,
         announce: Announce,
+        families: Metrics,
         service: Service | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="none",
-                http=FastProtocol if settings.http == "fast" and is_supported() else "httptools",
+                http=_protocol(settings),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -269,12 +274,15 @@ class _Server(uvicorn.Server):
         self._app = app
         self._settings = settings
         self._announce = announce
+        self._families = families
         self._service = service
         self._loading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, say where, and start loading."""
         await super().startup(sockets)
+        loop = asyncio.get_running_loop()
+        self._families.watch(lambda: len(asyncio.all_tasks(loop)), lambda: len(self.server_state.connections))
         host, port = (sockets or [])[0].getsockname()[:2]
         scheme = "http" if self._settings.tls_cert is None else "https"
         url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
@@ -292,7 +300,6 @@ class _Server(uvicorn.Server):
             logger.info("event=listening grpc=%s", listening["grpc"])
         self._announce(listening)
         if self._models.shadows:
-            loop = asyncio.get_running_loop()
             self._models.subscribe(lambda: _mirror(self._models, loop))
         self._loading = asyncio.create_task(self._load())
 
@@ -302,8 +309,7 @@ class _Server(uvicorn.Server):
         if self._loading is not None and not self._loading.done():
             self._loading.cancel()
         await asyncio.sleep(LAME_DUCK_S)
-        for listener in self.servers:
-            listener.close()
+        await self._stop_listening(sockets or [])
         given_up = await asyncio.gather(*(model.drain(self._settings.drain_s) for model in self._models))
         await self._repository.close()
         if self._service is not None:
@@ -312,6 +318,31 @@ class _Server(uvicorn.Server):
             logger.error("event=drain_gave_up requests=%d drain_s=%g", sum(given_up), self._settings.drain_s)
         await super().shutdown(sockets)
         logger.info("event=stopped requests=%d", self.server_state.total_requests)
+
+    async def _stop_listening(self, sockets: Sequence[socket.socket]) -> None:
+        """Take no more connections; those that wait to be taken would be reset, and so are taken first."""
+        copies = [listener.dup() for listener in sockets]
+        for server in self.servers:
+            server.close()
+        waiting: list[socket.socket] = []
+        for listener in copies:
+            listener.setblocking(False)
+            with listener, contextlib.suppress(OSError):
+                while True:
+                    waiting.append(listener.accept()[0])
+        loop = asyncio.get_running_loop()
+        taken = (
+            loop.connect_accepted_socket(self._connection, connection, ssl=self.config.ssl)
+            for connection in waiting
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TAKE_S):
+                await asyncio.gather(*taken, return_exceptions=True)
+
+    def _connection(self) -> asyncio.Protocol:
+        """The protocol of a connection, as uvicorn makes it."""
+        kind: Any = self.config.http_protocol_class
+        return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -367,6 +398,12 @@ class _Server(uvicorn.Server):
             self._announce({"event": "ready"})
         if self._settings.poll_s is not None:
             await self._repository.poll(self._settings.poll_s)
+
+
+def _protocol(settings: ServerSettings) -> type[asyncio.Protocol] | Literal["httptools"]:
+    if not is_supported():
+        return "httptools"
+    return FastProtocol if settings.http == "fast" else ClosingProtocol
 
 
 def _bind(settings: ServerSettings) -> socket.socket:

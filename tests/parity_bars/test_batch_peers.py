@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.batch.data import dataset
-from benchmarks.batch.environments import Environments
 from benchmarks.batch.peers import PEERS
 from benchmarks.batch.rounds import compared, contest
 from benchmarks.batch.table import BEGIN, END, bars, markdown, write
+from benchmarks.environments import Environments
 
 
 class Here(Environments):

@@ -1,0 +1,77 @@
+"""Connections that end without resetting a client.
+
+A client may send its next request on an idle connection just when the server closes it. A socket that is
+closed with that request unread answers with a reset, which looks like a crash. So an idle connection is
+first closed for writing only, which the client sees as its end, and what still comes is read and dropped. A
+connection on which nothing has been asked yet, or half a head, is given a moment to ask and be answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+ASK_S = 0.5
+"""How long a connection without a request may still send one."""
+
+LINGER_S = 1.0
+"""How long a client may take to see that its idle connection has ended."""
+
+
+class ClosingProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol with that end; its `shutdown` is called once for each connection."""
+
+    cycle: Any
+    _in_head = True
+    _retires = False
+    _is_half_closed = False
+    _end_timer: asyncio.TimerHandle | None = None
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head has come; the last one of its connection, where the server shuts down."""
+        self._in_head = False
+        super().on_headers_complete()
+        self._note_last()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, unless it came too late."""
+        if not self._is_half_closed:
+            super().data_received(data)
+
+    def shutdown(self) -> None:
+        """Close the connection once what was asked is answered."""
+        self._retires = True
+        if self._in_head:
+            self._end_timer = self.loop.call_later(ASK_S, self._half_close)
+        elif self.cycle is not None and not self.cycle.response_complete:
+            super().shutdown()
+        else:
+            self._half_close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        super().connection_lost(exc)
+
+    def _note_last(self) -> None:
+        if self._retires and self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    def _half_close(self) -> None:
+        answering = not self._in_head and self.cycle is not None and not self.cycle.response_complete
+        if answering or self.transport.is_closing():
+            return
+        if not self.transport.can_write_eof():  # TLS says goodbye by itself
+            self.transport.close()
+            return
+        self._is_half_closed = True
+        self.transport.write_eof()
+        self._end_timer = self.loop.call_later(LINGER_S, self.transport.close)
