@@ -162,7 +162,7 @@ CASES = [
         "[0, 5] cut([0, 1])",
         lambda: ours([0, 5]).cut([0, 1]),
         lambda: pd.cut(pd.Series([0, 5]), [0, 1], labels=False),
-        lambda: pl.Series([0, 5]).cut([0, 1]).to_physical(),
+        lambda: pl.Series([0, 5]).cut([0, 1]).to_physical(),  # pyright: ignore[reportDeprecated]
     ),
     Case(
         "['a', null] contains 'a'",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ import numpy as np
 from parity.batch import Batch
 from parity.codec.rows import RowDecoder
 from parity.errors import ConfigError, did_you_mean
+from parity.frame.static import unknown_verbs
 from parity.manifest import Manifest
 from parity.profile import Profile
 from parity.schema import Schema
@@ -211,6 +213,7 @@ class LoadedHandler:
                     f"handler class {self.cls.__name__} has no schema {name!r}; "
                     f"write {name} = Schema(...) in it"
                 )
+        _refuse_unknown_verbs(self.cls)
         RowDecoder(self.inputs)  # a default that does not fit its field fails here, not with the first row
 
     @classmethod
@@ -262,6 +265,19 @@ class LoadedHandler:
             target.update(f"{relative.as_posix()}\0{len(content)}\0".encode())
             target.update(content)
         return {"source": source.hexdigest(), "artifacts": artifacts.hexdigest()}
+
+
+def _refuse_unknown_verbs(cls: type[Handler]) -> None:
+    """Raise ConfigError where the class's file asks a frame of a batch for a verb that frames do not have."""
+    path = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    try:
+        source = Path(path).read_text(encoding="utf-8") if path.endswith(".py") else ""
+    except (OSError, ValueError):
+        return
+    found = unknown_verbs(source)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise ConfigError(f"{path}, line {found[0].line}: {found[0].message}{more}")
 
 
 def files_of(root: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ frame       Frame, the table                    grouping    groupby and its aggr
 series      Series, one column                  keys        equal keys, order, lookups
 numeric     arithmetic, comparison, functions   engine      what text, dates and keys ask of a library
 casting     astype                              arrow_engine   the one that answers
-texts       .str    times  .dt    lists  .list  verbs   which there are
+texts       .str    times  .dt    lists  .list  verbs, static   which there are, found in source
 """
 
 from importlib import import_module
