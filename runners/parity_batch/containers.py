@@ -23,7 +23,7 @@ from parity.schema import Field
 from parity_batch.files import InputFile
 from parity_batch.footers import RowGroup, Source, SourceFile
 from parity_batch.formats import ARROW, compression_of
-from parity_batch.places import Place, open_file, size_and_time
+from parity_batch.places import Place, open_file, stamp_of
 
 PROBLEM = pa.field("\0problem", pa.string())
 PROBLEM_FIELD = pa.field("\0field", pa.string())
@@ -62,7 +62,7 @@ def probe(file: InputFile, columns: TextColumns, wanted: Collection[str]) -> Sou
         DatasetError: the file is cut short, damaged or of another format.
     """
     try:
-        size, changed = size_and_time(file.path)
+        stamp = stamp_of(file.path)
         digest = _ends_digest(file.path)
         if file.format == ARROW:
             schema, rows = _probe_arrow(file)
@@ -77,9 +77,9 @@ def probe(file: InputFile, columns: TextColumns, wanted: Collection[str]) -> Sou
         for item in schema
         if pa.types.is_timestamp(item.type) and cast("Any", item.type).unit != "ns"
     )
-    decoded = size * (_PACKED if compression_of(file.name) else 1)
+    decoded = stamp.size_bytes * (_PACKED if compression_of(file.name) else 1)
     return Source(
-        file=SourceFile(file.path, file.name, size, changed, file.format),
+        file=SourceFile(file.path, file.name, stamp, file.format),
         footer_sha256=digest,
         num_rows=rows,
         row_groups=(RowGroup(rows, decoded),),

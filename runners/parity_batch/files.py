@@ -14,7 +14,7 @@ from pathlib import Path
 
 from parity.errors import DatasetError, did_you_mean
 from parity_batch.formats import FORMATS, PARQUET, format_of, named
-from parity_batch.places import Place, below, is_url
+from parity_batch.places import Place, below, is_url, without_secrets
 
 _MAGIC = b"PAR1"
 
@@ -53,7 +53,8 @@ def find_files(inputs: Sequence[str | Path], input_format: str | None = None) ->
     if urls:
         if len(urls) < len(inputs):
             raise DatasetError(
-                f"inputs are URLs and paths: {urls[0]} and others; give one kind, or file:// URLs"
+                f"inputs are URLs and paths: {without_secrets(urls[0])} and others; give one kind, or "
+                "file:// URLs"
             )
         return Path(), _of_one_format(_at_urls(urls, input_format))
     found = [_expand(str(item), input_format) for item in inputs]
@@ -101,12 +102,17 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
                 if _is_wanted(name, input_format) and not any(map(_is_hidden, name.split("/")))
             ]
         if not found:
-            raise DatasetError(f"input {url!r} is not there or holds no {_what(input_format)}")
+            raise DatasetError(
+                f"input {without_secrets(url)!r} is not there or holds no {_what(input_format)}"
+            )
         for place, name in found:
             if place in seen:
-                raise DatasetError(f"{place} is named twice, by {seen[place]} and by {url}; name it once")
+                raise DatasetError(
+                    f"{without_secrets(place)} is named twice, by {without_secrets(seen[place])} and by "
+                    f"{without_secrets(url)}; name it once"
+                )
             seen[place] = url
-            base = url.partition("?")[0]
+            base = without_secrets(url)
             whole = base if place == url else f"{base.rstrip('/')}/{name}"
             form = input_format or format_of(name) or PARQUET
             files.append(InputFile(place, name if len(urls) == 1 else whole, form))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from parity.errors import DatasetError
 from parity_batch.files import InputFile
 from parity_batch.formats import PARQUET
-from parity_batch.places import Place, open_file, size_and_time
+from parity_batch.places import Place, Stamp, open_file, stamp_of
 
 _MAGICS = (b"PAR1", b"PARE")
 _TAIL_BYTES = 8
@@ -40,15 +40,13 @@ class SourceFile:
     Attributes:
         path: where it is.
         name: its path below the input root.
-        size_bytes: its size.
-        mtime_ns: when it was last changed.
+        stamp: what tells it from another one of its name.
         format: the name of its format.
     """
 
     path: Place
     name: str
-    size_bytes: int
-    mtime_ns: int
+    stamp: Stamp
     format: str = PARQUET
 
     @property
@@ -63,9 +61,9 @@ class SourceFile:
         return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, _, value in pairs}
 
     def unchanged(self) -> bool:
-        """Whether the file still has this size and time."""
+        """Whether the file still has this stamp."""
         try:
-            return size_and_time(self.path) == (self.size_bytes, self.mtime_ns)
+            return stamp_of(self.path) == self.stamp
         except OSError:
             return False
 
@@ -107,7 +105,7 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         DatasetError: the file is empty, cut short or not Parquet.
     """
     try:
-        size, changed = size_and_time(file.path)
+        stamp = stamp_of(file.path)
         with open_file(file.path) as opened, contextlib.ExitStack() as stack:
             digest = footer_digest(opened, file.name)
             opened.seek(0)
@@ -124,7 +122,7 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
         text = " ".join(str(exc).split())
         raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
     return Source(
-        file=SourceFile(file.path, file.name, size, changed),
+        file=SourceFile(file.path, file.name, stamp),
         footer_sha256=digest,
         num_rows=metadata.num_rows,
         row_groups=groups,

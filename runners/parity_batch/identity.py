@@ -13,6 +13,7 @@ from parity.errors import DatasetError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_batch.formats import PARQUET
+from parity_batch.places import Stamp
 from parity_batch.plan import Plan
 from parity_batch.settings import Settings
 from parity_batch.storage import Store
@@ -42,8 +43,8 @@ def manifest_of(
         "inputs": [
             {
                 "path": source.name,
-                "size_bytes": source.file.size_bytes,
-                "mtime_ns": source.file.mtime_ns,
+                "size_bytes": source.file.stamp.size_bytes,
+                **_which(source.file.stamp),
                 "footer_sha256": source.footer_sha256,
                 "rows": source.num_rows,
                 **({} if source.file.format == PARQUET else {"format": source.file.format}),
@@ -61,6 +62,10 @@ def manifest_of(
             for unit in plan.units
         ],
     }
+
+
+def _which(stamp: Stamp) -> dict[str, Any]:
+    return {"etag": stamp.etag} if stamp.etag else {"mtime_ns": stamp.mtime_ns}
 
 
 def environment(profile: Profile) -> dict[str, str]:

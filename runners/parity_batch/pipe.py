@@ -27,6 +27,7 @@ from parity_batch.containers import READ_BYTES, TextColumns, explained, header, 
 from parity_batch.footers import Source, SourceFile
 from parity_batch.formats import ARROW, PARQUET
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
+from parity_batch.places import Stamp
 from parity_batch.settings import Settings
 from parity_batch.stream import kept_rows, with_absent
 from parity_batch.text_types import text_columns
@@ -159,7 +160,7 @@ def _opened(
         schema = pa.schema(typed)
         wanted = [name for name in names if name in text.fields] or names[:1]
         read = text_rows(stdin, form, wanted, text, len(names))
-    source = Source(SourceFile(cast("Any", _NAME), _NAME, 0, 0, form), "", 0, (), schema)
+    source = Source(SourceFile(cast("Any", _NAME), _NAME, Stamp(0, 0), form), "", 0, (), schema)
     fitted = fit([source], loaded, fields, columns, condition)
     if fitted.problems:
         raise DatasetError(

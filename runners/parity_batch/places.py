@@ -7,6 +7,7 @@ what those libraries find by themselves: environment, configuration files, the m
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, unquote, urlsplit
@@ -16,6 +17,9 @@ import pyarrow as pa
 from parity.errors import DatasetError
 
 _PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file")
+
+_ETAGS = ("etag", "generation")
+"""What object stores name contents by."""
 
 Place = Path | str
 """A path of this machine, or a URL."""
@@ -55,20 +59,59 @@ def shown_place(place: Place) -> str:
     return str(place) if isinstance(place, Path) else without_secrets(place)
 
 
-def size_and_time(place: Place) -> tuple[int, int]:
-    """A file's size and the time of its last change in nanoseconds; 0 where its file system keeps none.
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells a file from another one of its name.
+
+    Attributes:
+        size_bytes: its size.
+        mtime_ns: when it was last changed; 0 where its file system keeps no time.
+        etag: what an object store calls this content: its ETag or generation; empty without one.
+    """
+
+    size_bytes: int
+    mtime_ns: int
+    etag: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """By size and etag; by time where there is no etag: a copy in place has another time only."""
+        if not isinstance(other, Stamp) or self.size_bytes != other.size_bytes:
+            return False
+        return self.etag == other.etag and bool(self.etag or self.mtime_ns == other.mtime_ns)
+
+    def __hash__(self) -> int:
+        return hash((self.size_bytes, self.etag))
+
+
+def stamp_of(place: Place) -> Stamp:
+    """A file's stamp.
 
     Raises:
         OSError: it is not there, or cannot be asked.
     """
     if isinstance(place, Path):
         status = place.stat()
-        return status.st_size, status.st_mtime_ns
+        return Stamp(status.st_size, status.st_mtime_ns)
     files, path = file_system(place)
     info = files.get_file_info(path)
     if not info.is_file:
-        raise FileNotFoundError(f"no file {place}")
-    return int(info.size), int(info.mtime_ns or 0)
+        raise FileNotFoundError(f"no file {shown_place(place)}")
+    return Stamp(int(info.size), int(info.mtime_ns or 0), _etag(files, path))
+
+
+def _etag(files: Any, path: str) -> str:
+    import pyarrow.fs as pafs
+
+    known: dict[str, Any] = {}
+    if isinstance(files, pafs.PyFileSystem):
+        handler: Any = files.handler
+        found = handler.fs.info(path) if hasattr(handler, "fs") else {}
+        known = {str(key).lower(): value for key, value in found.items()}
+    elif not isinstance(files, pafs.LocalFileSystem):
+        with files.open_input_file(path) as file:
+            known = {str(key).lower(): value for key, value in file.metadata().items()}
+    value = next((known[key] for key in _ETAGS if known.get(key)), "")
+    return (value.decode() if isinstance(value, bytes) else str(value)).strip('"')
 
 
 def open_file(place: Place, buffer_bytes: int = 0) -> Any:
@@ -95,7 +138,9 @@ def below(url: str) -> list[tuple[str, str]]:
         selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
         found = [item for item in files.get_file_info(selector) if item.is_file]
     except (OSError, pa.ArrowException, ValueError) as exc:
-        raise DatasetError(f"input {url!r} cannot be listed: {' '.join(str(exc).split())}") from exc
+        raise DatasetError(
+            f"input {without_secrets(url)!r} cannot be listed: {' '.join(str(exc).split())}"
+        ) from exc
     root = path.strip("/")
     names = sorted(item.path.strip("/").removeprefix(root).strip("/") for item in found)
     base, mark, options = url.partition("?")
@@ -136,5 +181,5 @@ def file_system(url: str) -> tuple[Any, str]:
         try:
             return cast("Any", pafs.FileSystem).from_uri(url)
         except (OSError, pa.ArrowException, ValueError, ImportError) as exc:
-            raise DatasetError(f"input {url!r}: {' '.join(str(exc).split())}") from exc
+            raise DatasetError(f"{without_secrets(url)!r}: {' '.join(str(exc).split())}") from exc
     return _of_scheme(scheme), rest

@@ -339,3 +339,22 @@ def test_errors_of_other_libraries_are_told_as_those_of_the_system(monkeypatch: 
     monkeypatch.setattr(fsspec.filesystem("memory"), "info", refused)
     with pytest.raises(OSError, match="the token has expired"):
         store.make()
+
+
+def test_inputs_in_an_object_store_are_told_apart_by_etag(tmp_path: Path, bucket: Bucket) -> None:
+    rows = "".join(f"{row},1.0,2\n" for row in range(30_000))
+    text = f"id,price,quantity\n{rows}".encode()
+    bucket.write("in/a.csv", text)
+    score(bucket.url("in"), tmp_path / "out", ORDERS)
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    (item,) = manifest["inputs"]
+    assert item["etag"]
+    assert "mtime_ns" not in item
+    assert "endpoint" not in json.dumps(manifest)
+    bucket.write("in/a.csv", text)  # the same content at another time
+    assert score(bucket.url("in"), tmp_path / "out", ORDERS).resumed_parts == 1
+    middle = len(text) // 2
+    at = text.index(b"1.0", middle)
+    bucket.write("in/a.csv", text[:at] + b"3.0" + text[at + 3 :])
+    with pytest.raises(ResumeError, match=r"input a\.csv: changed \(etag\)"):
+        score(bucket.url("in"), tmp_path / "out", ORDERS)
