@@ -1,6 +1,7 @@
 """What is installed here: versions, devices, runners, and what each extra of this package lacks.
 
-Nothing heavy is imported but torch, whose devices and threads can be told in no other way.
+Nothing heavy is imported but torch, whose devices and threads can be told in no other way, and what does
+image operations, which is tried.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Findings:
         runners: the installed runners; what keeps one from working, empty where nothing does.
         devices: the devices that a profile can name, and what they are.
         torch: torch's settings that decide speed and bits; empty without torch.
+        vision: what does the image operations that another library may do; empty without torch.
         problems: what is wrong.
     """
 
@@ -60,6 +62,7 @@ class Findings:
     runners: Mapping[str, str]
     devices: Mapping[str, str]
     torch: Mapping[str, str] = field(default_factory=dict[str, str])
+    vision: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: tuple[str, ...] = ()
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
@@ -70,6 +73,8 @@ class Findings:
         yield "devices", [f"{name}: {what}" for name, what in self.devices.items()]
         if self.torch:
             yield "torch", [f"{name}: {value}" for name, value in self.torch.items()]
+        if self.vision:
+            yield "vision", [f"{operation}: {what}" for operation, what in self.vision.items()]
         yield (
             "runners",
             [f"{name}: {problem or 'ready'}" for name, problem in self.runners.items()] or ["none"],
@@ -104,6 +109,7 @@ def examine() -> Findings:
         runners=runners,
         devices=devices,
         torch=torch,
+        vision=_vision() if torch else {},
         problems=tuple(problems),
     )
 
@@ -155,6 +161,17 @@ def _torch() -> tuple[dict[str, str], dict[str, str], list[str]]:
             properties = torch.cuda.get_device_properties(position)
             devices[f"cuda:{position}"] = f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
     return settings, devices, []
+
+
+def _vision() -> dict[str, str]:
+    from parity.vision import backends
+
+    return {
+        f"{found.operation} on the {found.place}": f"{found.library}, {found.reason}"
+        if found.used
+        else f"torch; {found.library} is off: {found.reason}"
+        for found in backends()
+    }
 
 
 def _version(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 A handler names no library and no device: images are where the profile says, and each operation is defined by
 torch in float32, so that the same line gives the same pixels in a notebook, in a batch job and in a server.
+Where OpenCV is there and has shown that it agrees, it does the work; `backends()` tells what does which.
 Images keep their own sizes until an operation makes them equal, and what an image becomes never depends on
 the images beside it. Values are rounded by `to_u8` and by nothing else.
 
@@ -11,9 +12,12 @@ the images beside it. Values are rounded by `to_u8` and by nothing else.
 
 docs/reference/vision.md tells what each operation means, and how it compares with Pillow's and OpenCV's.
 
+fastpaths   which library does an operation, and why
 images      Images, the pictures of a batch
 decoding    files to pixels, and pixels to files
 resampling  resize, to a size or by a side
+taps        the weighted sums that resize is
+opencv      OpenCV's way of the operations, on the host
 geometry    crop, pad, letterbox, flip, rotate by quarters
 colour      grey, channels, scales, normalize, rounding
 filters     blur, and scores of sharpness and exposure
@@ -21,16 +25,19 @@ filters     blur, and scores of sharpness and exposure
 
 from parity.vision.colour import normalize, rgb_to_gray, swap_channels, to_float, to_u8
 from parity.vision.decoding import ImageError, decode, encode_png
+from parity.vision.fastpaths import Backend, backends
 from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
 from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
 from parity.vision.images import Images
 from parity.vision.resampling import resize, resize_longest, resize_shortest
 
 __all__ = [
+    "Backend",
     "Exposure",
     "ImageError",
     "Images",
     "Placement",
+    "backends",
     "center_crop",
     "crop",
     "decode",

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from parity.errors import ConfigError
+from parity.vision import opencv
+from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 
 _GRAY_BITS = 15
@@ -31,7 +33,7 @@ def to_u8(images: Images) -> Images:
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
         scaled = pixels if scale == 1.0 else pixels * scale
-        return scaled.nan_to_num(0.0).round().clamp(0, 255).to(torch.uint8)
+        return scaled.clamp(0, 255).nan_to_num_(0.0).round_().to(torch.uint8)
 
     return images.map(change, peak=255.0)
 
@@ -70,8 +72,12 @@ def normalize(
         raise ConfigError("normalize: means and standard deviations are finite, and no deviation is 0")
     k = torch.from_numpy((1 / (images.peak * deviations)).astype(np.float32)).to(pixels.device)
     b = torch.from_numpy((means / deviations).astype(np.float32)).to(pixels.device)
-    scaled = pixels.to(torch.float32) * k - b
-    return (scaled.permute(0, 3, 1, 2) if layout == "NCHW" else scaled).contiguous()
+    if layout == "NHWC":
+        return (pixels.to(torch.float32) * k).sub_(b)
+    count, height, width, _ = pixels.shape
+    planes = torch.empty((count, channels, height, width), dtype=torch.float32, device=pixels.device)
+    torch.mul(pixels.to(torch.float32).permute(0, 3, 1, 2), k[:, None, None], out=planes)
+    return planes.sub_(b[:, None, None])
 
 
 def rgb_to_gray(images: Images) -> Images:
@@ -85,7 +91,7 @@ def rgb_to_gray(images: Images) -> Images:
     if len(images) and images.channels not in (3, 4):
         raise ConfigError(f"rgb_to_gray: images of {images.channels} channels have no red, green and blue")
     if images.dtype == torch.uint8:
-        return images.map(_gray_u8)
+        return images.map(lambda pixels: (fast("rgb_to_gray", pixels) or _gray_u8)(pixels))
     return images.map(_gray_float)
 
 
@@ -111,7 +117,32 @@ def swap_channels(images: Images, order: Sequence[int]) -> Images:
     wanted = list(order)
     if len(images) and not all(0 <= channel < images.channels for channel in wanted):
         raise ConfigError(f"swap_channels: {wanted} of images with {images.channels} channels")
-    return images.map(lambda pixels: pixels[..., wanted])
+    if len(wanted) != images.channels:
+        return images.map(lambda pixels: pixels[..., wanted])
+    return images.map(lambda pixels: (fast("swap_channels", pixels) or _swapped)(pixels, wanted))
+
+
+def _swapped(pixels: torch.Tensor, order: list[int]) -> torch.Tensor:
+    return pixels[..., order]
+
+
+def _gray_tries() -> list[Try]:
+    return [lambda run, image=image: run(image) for image in pictures((3, 4))]
+
+
+def _swap_tries() -> list[Try]:
+    orders = {3: [2, 1, 0], 4: [2, 1, 0, 3]}
+    return [
+        lambda run, image=image, dtype=dtype: run(image.to(dtype), orders[image.shape[3]])
+        for image in pictures((3, 4))
+        for dtype in (torch.uint8, torch.float32)
+    ]
+
+
+register(FastPath("rgb_to_gray", "OpenCV", "host", opencv.loaded("gray"), _gray_u8, _gray_tries, T0))
+register(
+    FastPath("swap_channels", "OpenCV", "host", opencv.loaded("swap_channels"), _swapped, _swap_tries, T0)
+)
 
 
 def _scalar(value: float) -> float:

@@ -117,13 +117,15 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
         if image.width * image.height > max_pixels:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
         image.load()
-        upright = ImageOps.exif_transpose(image)
+        # In place, and without a conversion to the same mode: each would copy all pixels.
+        ImageOps.exif_transpose(image, in_place=True)
+        upright: Any = image
         if upright.mode.startswith("I;16") or upright.mode == "I":
             levels = np.asarray(upright).astype(np.int64)
             upright = pillow.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
         elif upright.mode == "P" and "transparency" in upright.info:
             upright = upright.convert("RGBA")
-        pixels = np.array(upright.convert(mode))
+        pixels = np.array(upright if upright.mode == mode else upright.convert(mode))
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 

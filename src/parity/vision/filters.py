@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from parity.errors import ConfigError
+from parity.vision import opencv
 from parity.vision.colour import rgb_to_gray
+from parity.vision.fastpaths import T0, T1, FastPath, Try, fast, pictures, register
 from parity.vision.geometry import pad
 from parity.vision.images import Images
 
@@ -42,12 +44,20 @@ def gaussian_blur(images: Images, *, kernel: int, sigma: float) -> Images:
     weights = torch.exp(-(places**2) / (2 * sigma**2))
     taps: list[float] = (weights / weights.sum()).to(torch.float32).tolist()
 
-    def change(pixels: torch.Tensor) -> torch.Tensor:
-        padded = pad(Images(pixels, images.peak), reach, reach, reach, reach, mode="reflect").stack()
-        rows = _weighted(padded.to(torch.float32), 2, pixels.shape[2], taps)
-        return _weighted(rows, 1, pixels.shape[1], taps)
+    for height, width in images.sizes:
+        if reach >= min(height, width):
+            raise ConfigError(
+                f"gaussian_blur: kernel {kernel} reaches {reach} pixels, more than can be mirrored from "
+                f"{min(height, width)} pixels"
+            )
+    return images.map(lambda pixels: (fast("gaussian_blur", pixels) or _blurred)(pixels, taps))
 
-    return images.map(change)
+
+def _blurred(pixels: torch.Tensor, taps: list[float]) -> torch.Tensor:
+    reach = len(taps) // 2
+    padded = pad(Images(pixels.to(torch.float32)), reach, reach, reach, reach, mode="reflect").stack()
+    rows = _weighted(padded, 2, pixels.shape[2], taps)
+    return _weighted(rows, 1, pixels.shape[1], taps)
 
 
 def _weighted(pixels: torch.Tensor, axis: int, size: int, taps: list[float]) -> torch.Tensor:
@@ -67,14 +77,19 @@ def sharpness(images: Images) -> torch.Tensor:
 
     def measure(image: torch.Tensor) -> torch.Tensor:
         grey = _grey_levels(image, images.peak)
-        mirrored = pad(Images(grey), 1, 1, 1, 1, mode="edge" if 1 in grey.shape[1:3] else "reflect").stack()
-        middle = mirrored[:, 1:-1, 1:-1]
-        beside = (
-            mirrored[:, :-2, 1:-1] + mirrored[:, 2:, 1:-1] + mirrored[:, 1:-1, :-2] + mirrored[:, 1:-1, 2:]
-        )
-        return (beside - 4 * middle).to(torch.float64).var(correction=0)
+        # Of whole levels the Laplacian is exact, whoever computes it; of others, torch alone has these bits.
+        faster = fast("laplacian", grey) if images.dtype == torch.uint8 else None
+        return (faster or _laplacian)(grey).to(torch.float64).var(correction=0)
 
     return _each(images, measure)
+
+
+def _laplacian(grey: torch.Tensor) -> torch.Tensor:
+    _, height, width, _ = grey.shape  # one pixel has no other to be mirrored: it is its own neighbour
+    tall = pad(Images(grey), 0, 1, 0, 1, mode="edge" if height == 1 else "reflect")
+    mirrored = pad(tall, 1, 0, 1, 0, mode="edge" if width == 1 else "reflect").stack()
+    beside = mirrored[:, :-2, 1:-1] + mirrored[:, 2:, 1:-1] + mirrored[:, 1:-1, :-2] + mirrored[:, 1:-1, 2:]
+    return beside - 4 * mirrored[:, 1:-1, 1:-1]
 
 
 @dataclass(frozen=True)
@@ -94,10 +109,16 @@ class Exposure:
 
 def exposure(images: Images) -> Exposure:
     """The mean grey level of each picture, and the shares of its pixels that are clipped."""
+    means: list[float] = []
+    dark: list[float] = []
+    bright: list[float] = []
+    for image in images:
+        grey = _grey_levels(image.unsqueeze(0), images.peak)
+        means.append((grey.to(torch.float64).mean() / 255).item())
+        dark.append((grey <= DARK).to(torch.float64).mean().item())
+        bright.append((grey >= BRIGHT).to(torch.float64).mean().item())
     return Exposure(
-        _each(images, lambda image: _grey_levels(image, images.peak).to(torch.float64).mean() / 255),
-        _each(images, lambda image: (_grey_levels(image, images.peak) <= DARK).to(torch.float64).mean()),
-        _each(images, lambda image: (_grey_levels(image, images.peak) >= BRIGHT).to(torch.float64).mean()),
+        *(torch.tensor(found, dtype=torch.float32, device=images.device) for found in (means, dark, bright))
     )
 
 
@@ -115,3 +136,18 @@ def _grey_levels(pixels: torch.Tensor, peak: float) -> torch.Tensor:
     grey = rgb_to_gray(images) if images.channels > 1 else images
     levels = grey.stack().to(torch.float32)
     return levels if peak == 255.0 else levels * 255.0
+
+
+def _blur_tries() -> list[Try]:
+    taps = [0.0625, 0.25, 0.375, 0.25, 0.0625]
+    return [lambda run, image=image: run(image, taps) for image in pictures() if min(image.shape[1:3]) > 2]
+
+
+def _laplacian_tries() -> list[Try]:
+    return [lambda run, image=image: run(image.to(torch.float32)) for image in pictures((1,))]
+
+
+register(FastPath("gaussian_blur", "OpenCV", "host", opencv.loaded("blur"), _blurred, _blur_tries, T1))
+register(
+    FastPath("laplacian", "OpenCV", "host", opencv.loaded("laplacian"), _laplacian, _laplacian_tries, T0)
+)

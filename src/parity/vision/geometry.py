@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 
 from parity.errors import ConfigError
+from parity.vision import opencv
+from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 from parity.vision.resampling import Interpolation, check_size, resize
 
@@ -83,20 +85,31 @@ def pad(
             found = pixels.new_full(size, fill)
             found[:, top : top + rows, left : left + columns] = pixels
             return found
-        down = _mirrored(rows, top, bottom, mode).to(pixels.device)
-        across = _mirrored(columns, left, right, mode).to(pixels.device)
-        return pixels[:, down][:, :, across]
+        _check_mirrored(rows, top, bottom, mode)
+        _check_mirrored(columns, left, right, mode)
+        return (fast("pad", pixels) or _padded)(pixels, left, top, right, bottom, mode)
 
     return images.map(change)
+
+
+def _padded(
+    pixels: torch.Tensor, left: int, top: int, right: int, bottom: int, mode: PadMode
+) -> torch.Tensor:
+    down = _mirrored(pixels.shape[1], top, bottom, mode).to(pixels.device)
+    across = _mirrored(pixels.shape[2], left, right, mode).to(pixels.device)
+    return pixels[:, down][:, :, across]
+
+
+def _check_mirrored(count: int, before: int, after: int, mode: PadMode) -> None:
+    most = {"reflect": count - 1, "symmetric": count}.get(mode)
+    if most is not None and max(before, after) > most:
+        raise ConfigError(f"pad: a margin of {max(before, after)} cannot be mirrored from {count} pixels")
 
 
 def _mirrored(count: int, before: int, after: int, mode: PadMode) -> torch.Tensor:
     places = torch.arange(-before, count + after)
     if mode == "edge":
         return places.clamp(0, count - 1)
-    most = count - 1 if mode == "reflect" else count
-    if max(before, after) > most:
-        raise ConfigError(f"pad: a margin of {max(before, after)} cannot be mirrored from {count} pixels")
     shift = 0 if mode == "reflect" else 1
     places = torch.where(places < 0, -places - shift, places)
     return torch.where(places >= count, 2 * (count - 1) + shift - places, places)
@@ -184,10 +197,53 @@ def _placement(source: tuple[int, int], height: int, width: int) -> Placement:
 
 def flip(images: Images, *, horizontal: bool = False, vertical: bool = False) -> Images:
     """Pictures mirrored left to right, top to bottom, or both."""
-    sides = [axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted]
-    return images.map(lambda pixels: pixels.flip(sides)) if sides else images
+    if not (horizontal or vertical):
+        return images
+    return images.map(lambda pixels: (fast("flip", pixels) or _flipped)(pixels, horizontal, vertical))
+
+
+def _flipped(pixels: torch.Tensor, horizontal: bool, vertical: bool) -> torch.Tensor:
+    return pixels.flip([axis for axis, wanted in ((1, vertical), (2, horizontal)) if wanted])
 
 
 def rotate90(images: Images, turns: int) -> Images:
     """Pictures turned anticlockwise by so many quarters."""
-    return images.map(lambda pixels: pixels.rot90(turns % 4, (1, 2)))
+    if turns % 4 == 0:
+        return images
+    return images.map(lambda pixels: (fast("rotate90", pixels) or _turned)(pixels, turns % 4))
+
+
+def _turned(pixels: torch.Tensor, turns: int) -> torch.Tensor:
+    return pixels.rot90(turns, (1, 2))
+
+
+def _both() -> list[torch.Tensor]:
+    return [image.to(dtype) for image in pictures() for dtype in (torch.uint8, torch.float32)]
+
+
+def _flip_tries() -> list[Try]:
+    ways = ((True, False), (False, True), (True, True))
+    return [lambda run, image=image, way=way: run(image, *way) for image in _both() for way in ways]
+
+
+def _turn_tries() -> list[Try]:
+    return [
+        lambda run, image=image, turns=turns: run(image, turns) for image in _both() for turns in (1, 2, 3)
+    ]
+
+
+def _pad_tries() -> list[Try]:
+    return [
+        lambda run, image=image, mode=mode: run(image, 2, 1, 0, 3, mode)
+        for image in _both()
+        for mode in ("edge", "reflect", "symmetric")
+        if mode == "edge" or min(image.shape[1:3]) > 3
+    ]
+
+
+for _name, _function, _tries in (
+    ("flip", _flipped, _flip_tries),
+    ("rotate90", _turned, _turn_tries),
+    ("pad", _padded, _pad_tries),
+):
+    register(FastPath(_name, "OpenCV", "host", opencv.loaded(_name), _function, _tries, T0))

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 
 from parity.errors import ConfigError, did_you_mean
+from parity.vision import opencv
+from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
+from parity.vision.taps import Kernel, resampled, taps_float32
 
 Interpolation = Literal["linear", "cubic", "nearest"]
 
-_MODES = {"linear": "bilinear", "cubic": "bicubic", "nearest": ""}
+_INTERPOLATIONS = ("linear", "cubic", "nearest")
 
 
 def resize(
@@ -38,23 +40,46 @@ def resize(
         ConfigError: the size is not positive, or the interpolation is unknown or cannot be antialiased.
     """
     height, width = check_size(size)
-    if interpolation not in _MODES:
+    if interpolation not in _INTERPOLATIONS:
         raise ConfigError(
-            f"resize: no interpolation {interpolation!r}; {did_you_mean(interpolation, _MODES)}"
+            f"resize: no interpolation {interpolation!r}; {did_you_mean(interpolation, _INTERPOLATIONS)}"
         )
     if interpolation == "nearest":
         if antialias:
             raise ConfigError("resize: nearest takes one pixel, so that nothing is averaged; antialias=False")
         return images.map(lambda pixels: _nearest(pixels, height, width))
-    mode = _MODES[interpolation]
+
+    if antialias:
+        return images.map(lambda pixels: _by_taps(pixels, height, width, interpolation, antialias=True))
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
-        # One form in memory: torch takes other kernels, with other bits, for other strides.
-        planes = pixels.to(torch.float32).contiguous().permute(0, 3, 1, 2)
-        resized = F.interpolate(planes, (height, width), mode=mode, align_corners=False, antialias=antialias)
-        return resized.permute(0, 2, 3, 1)
+        short = max(pixels.shape[1:3]) <= opencv.LONGEST_SIDE and max(height, width) <= opencv.LONGEST_SIDE
+        faster = fast("resize", pixels) if short else None
+        return (faster or _by_taps)(pixels, height, width, interpolation)
 
     return images.map(change)
+
+
+def _by_taps(
+    pixels: torch.Tensor, height: int, width: int, kernel: Kernel, antialias: bool = False
+) -> torch.Tensor:
+    down = taps_float32(pixels.shape[1], height, kernel, antialias, pixels.device)
+    across = taps_float32(pixels.shape[2], width, kernel, antialias, pixels.device)
+    made = [resampled(image, down, across) for image in pixels]
+    return made[0].unsqueeze(0) if len(made) == 1 else torch.stack(made)
+
+
+def _tries() -> list[Try]:
+    sizes = ((7, 9), (24, 24), (50, 33))
+    return [
+        lambda run, image=image, size=size, kernel=kernel: run(image, *size, kernel)
+        for image in pictures((1, 3))
+        for size in sizes
+        for kernel in ("linear", "cubic")
+    ]
+
+
+register(FastPath("resize", "OpenCV", "host", opencv.loaded("resize"), _by_taps, _tries, T1))
 
 
 def resize_shortest(
