@@ -60,17 +60,17 @@ def markdown(contests: Sequence[Contest], versions: Mapping[str, Mapping[str, st
     return "\n".join([*lines, "", f"Versions: {', '.join(found)}."])
 
 
-def write(page: Path, text: str) -> None:
+def write(page: Path, text: str, begin_mark: str = BEGIN, end_mark: str = END) -> None:
     """Put the text between a page's two marks.
 
     Raises:
         RuntimeError: the page lacks them.
     """
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.read_text(encoding="utf-8").partition(begin_mark)
+    _, end, after = rest.partition(end_mark)
     if not begin or not end:
-        raise RuntimeError(f"{page} has no {BEGIN} and {END} to write between")
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        raise RuntimeError(f"{page} has no {begin_mark} and {end_mark} to write between")
+    page.write_text(f"{before}{begin_mark}\n{text}\n{end_mark}{after}", encoding="utf-8")
 
 
 def _percent(share: float) -> str:
