@@ -381,8 +381,12 @@ and joined rows come in no order unless sorted.
 ## What has run where
 
 On the host, in every run of the tests: all of the above, with torch {torch} and pyarrow {arrow}. Numbers are held on the
-profile's device, and every numeric verb is torch; nothing has run on a GPU yet. Text and times are Arrow's, on the host,
-whatever the device.
+profile's device, and every numeric verb is torch; nothing has run on a GPU yet.
+
+Text, times and keys are Arrow's, on the host. Where numbers are on a CUDA device and cuDF is installed
+(`pip install "parity[frame-gpu]"`), cuDF answers each question for which it gives Arrow's answers in a self-test on that
+machine, and Arrow the others; the log says which (`frame_engine=cudf off=...`). Regular expressions are always Arrow's.
+The calls are held to the recorded signatures of cuDF 26.10 by a fake that stands for it; real cuDF has not run yet.
 """
 
 

@@ -1,8 +1,8 @@
 """A small typed table of a batch's columns, with verbs spelled as pandas users expect and one meaning each.
 
 No index, Arrow types, null is null and NaN is a value, rows keep their order. Numeric verbs are torch, and so
-the same on the host and on a GPU; text and dates are pyarrow's, on the host. A verb that mixes rows is
-refused on a batch unless `across_rows()` says it is meant.
+the same on the host and on a GPU; text and dates are pyarrow's, on the host, or cuDF's where it passes a
+self-test. A verb that mixes rows is refused on a batch unless `across_rows()` says it is meant.
 
     frame = batch.frame()
     age = frame["age"].fillna(38).clip(0, 100).normalize(mean=38.2, std=14.1)
@@ -15,7 +15,7 @@ are imported when they are asked for: the table of verbs is read where no torch 
 frame       Frame, the table                    grouping    groupby and its aggregates
 series      Series, one column                  keys        equal keys, order, lookups
 numeric     arithmetic, comparison, functions   engine      what text, dates and keys ask of a library
-casting     astype                              arrow_engine   the one that answers
+casting     astype                              arrow_engine, cudf_engine   the two that answer
 texts       .str    times  .dt    lists  .list  verbs, static   which there are, found in source
 """
 

@@ -1,6 +1,7 @@
 """What a frame asks of a library for text and times, and which library answers on a device.
 
-Arrow answers, on the host, and its answers are the definition.
+Arrow answers on the host, and its answers are the definition. On a CUDA device cuDF answers each question for
+which it gives Arrow's answers in a self-test on this very machine; Arrow answers the others.
 """
 
 from __future__ import annotations
@@ -118,7 +119,12 @@ def engine_for(device: torch.device) -> TextEngine:
 def _made(device: torch.device) -> TextEngine:
     from parity.frame.arrow_engine import ArrowEngine
 
-    return ArrowEngine(device)
+    host = ArrowEngine(device)
+    if device.type != "cuda":
+        return host
+    from parity.frame.cudf_engine import proven
+
+    return proven(host)
 
 
 _ENGINES: dict[str, TextEngine] = {}
