@@ -6,7 +6,8 @@ itself) is `run_batch`'s business; the driver only waits for its future.
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -76,6 +77,8 @@ class Driver(Generic[Item, Answer]):
         timer_slack_s: how late the loop's timers fire; delays and deadlines are met so much sooner instead,
             since both are promised as the most that a request waits.
         capacity: how many batches may run at once.
+        runs_apart: whether the requests of a batch that failed as a whole, with this exception, are run once
+            more, each alone, so that a guilty one harms nobody else.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class Driver(Generic[Item, Answer]):
         observer: Observer | None = None,
         timer_slack_s: float = 0.0,
         capacity: int = 1,
+        runs_apart: Callable[[BaseException], bool] = lambda _: False,
     ) -> None:
         self.policy = policy
         self._timer_slack_s = timer_slack_s
@@ -97,7 +101,9 @@ class Driver(Generic[Item, Answer]):
         self._observer = observer
         self._batcher: Batcher[_Waiter[Item, Answer]] = Batcher(policy, _nobody_waits)
         self._capacity = capacity
+        self._runs_apart = runs_apart
         self._runs: list[_Run[Item, Answer]] = []
+        self._apart: deque[Ticket[_Waiter[Item, Answer]]] = deque()
         self._pump_is_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -183,7 +189,7 @@ class Driver(Generic[Item, Answer]):
         Those that are unfinished after `timeout_s` get `DrainingError`.
         """
         self._is_draining = True
-        if not self._runs and not self._batcher.queued_rows:
+        if self._is_idle:
             return 0
         self._idle = self._loop.create_future()
         self._pump_soon()
@@ -207,14 +213,21 @@ class Driver(Generic[Item, Answer]):
     def _pump(self, ahead_s: float = 0.0) -> None:
         self._pump_is_due = False
         now = self._clock()
+        while self._apart and len(self._runs) < self._capacity:
+            ticket = self._apart.popleft()
+            if not _nobody_waits(ticket.item):
+                self._start((ticket,), now)
         while True:
             step = self._batcher.step(now + ahead_s, slot_free=len(self._runs) < self._capacity)
             self._answer_leavers(step)
             if not step.batch:
                 break
+            if self._observer is not None:
+                waits_s = [now - ticket.enqueued_at for ticket in step.batch]
+                self._observer.dispatched(waits_s, sum(ticket.rows for ticket in step.batch))
             self._start(step.batch, now)
         wake_at = step.wake_at
-        for ticket in (ticket for run in self._runs for ticket in run.batch):
+        for ticket in self._taken():
             deadline = ticket.deadline
             if deadline is None or ticket.item.future.done():
                 continue
@@ -223,17 +236,12 @@ class Driver(Generic[Item, Answer]):
             elif wake_at is None or deadline < wake_at:
                 wake_at = deadline
         self._wake_by(wake_at, now)
-        is_idle = not self._runs and not self._batcher.queued_rows
-        if is_idle and self._idle is not None and not self._idle.done():
+        if self._is_idle and self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
     def _start(self, batch: tuple[Ticket[_Waiter[Item, Answer]], ...], now: float) -> None:
         run = _Run(batch, now)
         self._runs.append(run)
-        if self._observer is not None:
-            self._observer.dispatched(
-                [now - ticket.enqueued_at for ticket in batch], sum(ticket.rows for ticket in batch)
-            )
         try:
             answers = self._run_batch([ticket.item.item for ticket in batch])
         except Exception as exc:  # noqa: BLE001 - answered to each request of the batch
@@ -254,11 +262,24 @@ class Driver(Generic[Item, Answer]):
             logger.error(
                 "event=batch_failed items=%d error=%s", len(batch), type(error).__name__, exc_info=error
             )
+            if len(batch) > 1 and self._runs_apart(error):
+                self._apart.extend(batch)
+                return
             for ticket in batch:
                 _resolve(ticket.item.future, error)
             return
         for ticket, answer in zip(batch, answers.result(), strict=True):
             _resolve(ticket.item.future, answer)
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._runs and not self._apart and not self._batcher.queued_rows
+
+    def _taken(self) -> Iterator[Ticket[_Waiter[Item, Answer]]]:
+        """What has left the queue and is not finished."""
+        for run in self._runs:
+            yield from run.batch
+        yield from self._apart
 
     def _answer_leavers(self, step: Step[_Waiter[Item, Answer]]) -> None:
         for ticket in step.expired:
@@ -295,7 +316,7 @@ class Driver(Generic[Item, Answer]):
         given_up = 0
         error = DrainingError("the server is shutting down and ran out of time to finish this request")
         queued = self._batcher.leave_all()
-        for ticket in (*(ticket for run in self._runs for ticket in run.batch), *queued):
+        for ticket in (*self._taken(), *queued):
             if not ticket.item.future.done():
                 ticket.item.future.set_exception(error)
                 given_up += 1

@@ -33,10 +33,10 @@ from parity_online.capturing import open_capture
 from parity_online.driver import Driver
 from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
-from parity_online.remote import RemoteEngine
+from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
-from parity_online.slots import EngineLike, Slots
+from parity_online.slots import EngineLike, SlotHungError, Slots
 from parity_online.trace import Ran
 
 logger = logging.getLogger(__name__)
@@ -224,6 +224,8 @@ class ServedModel:
             observer=self.metrics,
             timer_slack_s=TIMER_SLACK_S,
             capacity=slots.alive,
+            # One request may be to blame; not where the slot is lost with the batch.
+            runs_apart=lambda error: not isinstance(error, ReplicaDiedError | SlotHungError),
         )
         self.metrics.slots.set(slots.alive)
         logger.info(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import random
 from collections import Counter
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from parity_online.process import ServerProcess
 from tests.online.serving import PROBE
 
 pytestmark = pytest.mark.slow
+
+SIGTERMS = int(os.environ.get("PARITY_CHAOS_SIGTERMS", "1"))
 
 
 class Caller:
@@ -74,7 +77,8 @@ class Caller:
 
 
 @pytest.mark.parametrize("http", ["fast", "asgi"])
-def test_sigterm_resets_no_connection_and_answers_every_new_one(http: str) -> None:
+@pytest.mark.parametrize("turn", range(SIGTERMS))
+def test_sigterm_resets_no_connection_and_answers_every_new_one(turn: int, http: str) -> None:
     outcomes: Counter[str] = Counter()
 
     async def main(server: ServerProcess) -> None:

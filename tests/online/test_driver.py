@@ -33,6 +33,20 @@ class Model:
         return future
 
 
+def picky(model: Model) -> Callable[[list[str]], object]:
+    """The model, whose batches fail as a whole where they hold "poison"."""
+
+    def start(items: list[str]) -> object:
+        future = model(items)
+        if "poison" in items:
+            failed: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            future.add_done_callback(lambda _: failed.set_exception(OSError("poison")))
+            return failed
+        return future
+
+    return start
+
+
 class Seen:
     def __init__(self) -> None:
         self.waits: list[list[float]] = []
@@ -52,7 +66,12 @@ class Seen:
 
 
 def make(
-    model: Callable[..., object], seen: Seen | None = None, *, timer_slack_s: float = 0.0, **policy: float
+    model: Callable[..., object],
+    seen: Seen | None = None,
+    *,
+    timer_slack_s: float = 0.0,
+    runs_apart: Callable[[BaseException], bool] = lambda _: False,
+    **policy: float,
 ) -> Driver[str, str]:
     return Driver(
         BatchingPolicy(**policy),  # pyright: ignore[reportArgumentType]
@@ -60,6 +79,7 @@ def make(
         loop=asyncio.get_running_loop(),
         observer=seen,
         timer_slack_s=timer_slack_s,
+        runs_apart=runs_apart,
     )
 
 
@@ -165,6 +185,49 @@ def test_a_failed_batch_fails_its_requests_and_the_next_one_runs():
         assert [type(answer) for answer in answers] == [OSError, OSError]
         model.fail = None
         assert await driver.submit("c") == "c!"
+
+    run(main())
+
+
+def test_the_requests_of_a_failed_batch_run_once_more_alone_where_one_may_be_to_blame():
+    async def main() -> None:
+        model = Model()
+        seen = Seen()
+        driver = make(picky(model), seen, max_batch=3, runs_apart=lambda error: isinstance(error, OSError))
+        asked = [driver.submit(name) for name in ("a", "poison", "b")]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [answers[0], type(answers[1]), answers[2]] == ["a!", OSError, "b!"]
+        assert model.batches == [["a", "poison", "b"], ["a"], ["poison"], ["b"]]
+        assert seen.rows == [3], "they left the queue once"
+        assert await driver.submit("c") == "c!"
+
+    run(main())
+
+
+def test_requests_that_run_apart_keep_their_deadlines_and_are_drained():
+    async def main() -> None:
+        model = Model()
+        driver = make(picky(model), max_batch=4, runs_apart=lambda _: True)
+        names = ("a", "poison", "late", "b")
+        futures = [driver.submit(name, deadline=2.5 if name == "late" else None) for name in names]
+        drained = asyncio.create_task(driver.drain(timeout_s=60.0))
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        assert answers[0] == "a!"
+        assert [type(answer) for answer in answers[1:3]] == [OSError, DeadlineExceededError]
+        assert answers[3] == "b!"
+        assert await drained == 0
+        assert ["late"] not in model.batches
+
+    run(main())
+
+
+def test_requests_that_wait_to_run_apart_are_given_up_with_the_rest():
+    async def main() -> None:
+        driver = make(picky(Model()), max_batch=3, runs_apart=lambda _: True)
+        futures = [driver.submit(name) for name in ("a", "poison", "b")]
+        assert await driver.drain(timeout_s=1.5) == 3
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [DrainingError] * 3
 
     run(main())
 

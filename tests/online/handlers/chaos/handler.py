@@ -1,5 +1,6 @@
 """A handler that does what no handler should, where a row says so."""
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ class Chaos(Handler):
 
     def preprocess(self, batch: Batch) -> Any:
         acts = set(batch["act"].to_pylist())
+        if "mutate" in acts:
+            batch["x"].numpy()[:] = 7
         if "no memory" in acts:
             raise MemoryError("act says so")
         return batch["x"].numpy(), acts
@@ -23,6 +26,10 @@ class Chaos(Handler):
         x, acts = inputs
         if "exit" in acts:
             raise SystemExit(3)
+        if "interrupt" in acts:
+            raise KeyboardInterrupt
+        if "cancel" in acts:
+            raise asyncio.CancelledError
         if "stop" in acts:
             raise StopIteration
         if "recurse" in acts:
