@@ -1,5 +1,6 @@
 """The batch runner: Parquet in, Parquet out, in bounded memory, resumable, byte for byte the same each time.
 
+tables                 which files of a Delta Lake or Iceberg table are alive
 files, footers, plan   what is to be done, checked before the first row is scored
 stream, unit, parts    one unit of work: read, score, write
 identity, folder       whose output folder it is, and what is done already

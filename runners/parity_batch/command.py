@@ -32,7 +32,7 @@ def batch(
         list[str] | None,
         typer.Argument(
             metavar="INPUT",
-            help="Files (Parquet, Arrow, CSV, JSON lines), folders (searched recursively), globs, URLs.",
+            help="Files (Parquet, Arrow, CSV, JSON lines), folders (with all below), tables, globs, URLs.",
         ),
     ] = None,
     output: Annotated[
@@ -78,6 +78,15 @@ def batch(
         str | None,
         typer.Option(metavar="NAME", help="parquet, arrow, csv, tsv or jsonl (what the files' names tell)."),
     ] = None,
+    input_version: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Version of a Delta Lake table, snapshot of an Iceberg one (current)."
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str, typer.Option(metavar="CHAR", help="What stands between the cells of CSV (a comma).")
+    ] = "",
     types: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,6 +157,8 @@ def batch(
         on_file_error=cast("Any", on_file_error),
         restart=restart,
         input_format=input_format,
+        input_version=input_version,
+        delimiter=delimiter,
         types=_pairs("--types", types),
         renames=_pairs("--map", map_),
         where=where,
@@ -159,7 +170,16 @@ def batch(
     if inputs == ["-"] or output == "-":
         if inputs != ["-"] or output != "-":
             raise ConfigError("rows are piped in and out, `- -`, or neither: name files and a folder")
-        if dry_run or restart or resume or html is not None or as_json or engine != LOCAL or workers:
+        if (
+            dry_run
+            or restart
+            or resume
+            or html is not None
+            or as_json
+            or engine != LOCAL
+            or workers
+            or input_version
+        ):
             raise ConfigError("a pipe is scored at once by this process: leave the options of folders out")
         try:
             score_pipe(sys.stdin.buffer, _emitted, loaded, names, settings, output_format, _told)

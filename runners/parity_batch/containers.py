@@ -44,10 +44,12 @@ class TextColumns:
     Attributes:
         fields: for each column that is read its field.
         loose: the columns that are text whatever they hold.
+        delimiter: what stands between the cells of CSV; empty for a comma.
     """
 
     fields: Mapping[str, Field] = field(default_factory=dict[str, Field])
     loose: frozenset[str] = frozenset()
+    delimiter: str = ""
 
 
 def probe(file: InputFile, columns: TextColumns, wanted: Collection[str]) -> Source:
@@ -103,7 +105,7 @@ def read_rows(source: SourceFile, names: Iterable[str], columns: TextColumns) ->
     width = 0
     if source.format != "jsonl":
         with open_stream(source.path, source.name) as stream:
-            there = header(stream.read(READ_BYTES), source.format, source.name)
+            there = header(stream.read(READ_BYTES), source.format, source.name, columns.delimiter)
         names = [name for name in names if name in there] or there[:1]
         width = len(there)
     with open_stream(source.path, source.name) as stream:
@@ -121,7 +123,7 @@ def text_rows(
             found = decoder.lines(lines)
             yield _batch(found.columns, found.problems, len(lines))
         return
-    for batch in _csv_batches(stream, form, names, alone=width == 1):
+    for batch in _csv_batches(stream, _delimiter(form, columns.delimiter), names, alone=width == 1):
         found = decoder.cells(batch)
         yield _batch(found.columns, found.problems, batch.num_rows)
 
@@ -173,13 +175,13 @@ def _probe_text(file: InputFile, columns: TextColumns) -> tuple[pa.Schema, int]:
         if file.format == "jsonl":
             names, rows = probe_lines(stream, file.name, columns)
         else:
-            names = header(stream.read(READ_BYTES), file.format, file.name)
+            names = header(stream.read(READ_BYTES), file.format, file.name, columns.delimiter)
             rows = -1
     if rows < 0:
+        delimiter = _delimiter(file.format, columns.delimiter)
         with open_stream(file.path, file.name) as stream:
             rows = sum(
-                batch.num_rows
-                for batch in _csv_batches(stream, file.format, names[:1], alone=len(names) == 1)
+                batch.num_rows for batch in _csv_batches(stream, delimiter, names[:1], alone=len(names) == 1)
             )
     fields = [
         pa.field(name, columns.fields[name].arrow_type if name in columns.fields else pa.string())
@@ -217,20 +219,22 @@ def probe_lines(stream: Any, name: str, columns: TextColumns) -> tuple[list[str]
     return list(names) if rows else list(columns.fields), rows
 
 
-def header(first: bytes, form: str, name: str) -> list[str]:
+def header(first: bytes, form: str, name: str, delimiter: str = "") -> list[str]:
     """The column names in the first line of CSV.
 
     Raises:
         DatasetError: there is none.
     """
     text = first.decode("utf-8-sig", errors="replace")
-    names = next(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(form)), [])
+    names = next(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(form, delimiter)), [])
     if not names:
         raise DatasetError(f"{name}: the file is empty; a {form.upper()} file begins with its column names")
     return names
 
 
-def _csv_batches(stream: Any, form: str, names: Sequence[str], *, alone: bool) -> Iterator[pa.RecordBatch]:
+def _csv_batches(
+    stream: Any, delimiter: str, names: Sequence[str], *, alone: bool
+) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
 
     options: Any = pacsv
@@ -240,7 +244,7 @@ def _csv_batches(stream: Any, form: str, names: Sequence[str], *, alone: bool) -
             read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
             # A blank line of a file of one column is a row with an empty cell.
             parse_options=options.ParseOptions(
-                delimiter=_delimiter(form), newlines_in_values=True, ignore_empty_lines=not alone
+                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
             ),
             convert_options=options.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
@@ -260,8 +264,8 @@ def _csv_batches(stream: Any, form: str, names: Sequence[str], *, alone: bool) -
         yield from reader
 
 
-def _delimiter(form: str) -> str:
-    return "\t" if form == "tsv" else ","
+def _delimiter(form: str, given: str) -> str:
+    return "\t" if form == "tsv" else given or ","
 
 
 def _lines(stream: Any) -> Iterator[list[bytes]]:

@@ -14,7 +14,10 @@ from pathlib import Path
 
 from parity.errors import DatasetError, did_you_mean
 from parity_batch.formats import FORMATS, PARQUET, format_of, named
-from parity_batch.places import Place, below, is_url, without_secrets
+from parity_batch.places import Place, below, beside, is_url, names_in, shown_place, without_secrets
+
+DELTA_LOG = "_delta_log"
+ICEBERG_METADATA = ".metadata.json"
 
 _MAGIC = b"PAR1"
 
@@ -74,6 +77,32 @@ def find_files(inputs: Sequence[str | Path], input_format: str | None = None) ->
     return root, _of_one_format(files)
 
 
+def table_kind(place: Place) -> str | None:
+    """Which kind of table a place is: "Delta Lake" or "Iceberg"; None for anything else."""
+    if shown_place(place).endswith(ICEBERG_METADATA):
+        return "Iceberg"
+    if isinstance(place, Path) and not place.is_dir():
+        return None
+    names = [] if isinstance(place, str) and format_of(shown_place(place)) is not None else names_in(place)
+    if DELTA_LOG in names:
+        return "Delta Lake"
+    if "metadata" in names and any(
+        name.endswith(ICEBERG_METADATA) for name in names_in(beside(place, "metadata"))
+    ):
+        return "Iceberg"
+    return None
+
+
+def _refuse_inside_table(text: str, base: Path) -> None:
+    """Raise DatasetError for a folder or glob in a table: its files may be dead, and the log tells which."""
+    for above in (base, *base.absolute().parents):
+        if (kind := table_kind(above)) is not None:
+            raise DatasetError(
+                f"input {text!r} lies in the {kind} table {str(above)!r}, some of whose files may hold rows "
+                "that were deleted; name the table, and choose rows with --where"
+            )
+
+
 def _of_one_format(files: list[InputFile]) -> list[InputFile]:
     first = {file.format: file for file in reversed(files)}
     if len(first) > 1:
@@ -96,6 +125,11 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
             raise DatasetError(f"input {url!r}: globs are for paths; name the folder")
         found = below(url)
         if not (len(found) == 1 and found[0][0] == url):
+            logs = [name for _, name in found if f"/{DELTA_LOG}/" in name or name.endswith(ICEBERG_METADATA)]
+            if logs:
+                raise DatasetError(
+                    f"{without_secrets(url)} holds a table, with the log {logs[0]}; name the table itself"
+                )
             found = [
                 (place, name)
                 for place, name in found
@@ -122,6 +156,7 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
 def _expand(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
     path = Path(text)
     if path.is_dir():
+        _refuse_inside_table(text, path.absolute().parent)
         files = sorted(_walk(path, input_format), key=lambda item: item.relative_to(path).as_posix())
         if not files:
             raise DatasetError(
@@ -140,6 +175,7 @@ def _expand_glob(text: str, input_format: str | None) -> tuple[Path, list[Path]]
     parts = Path(text).parts
     fixed = next(position for position, part in enumerate(parts) if glob.has_magic(part))
     base = Path(*parts[:fixed])
+    _refuse_inside_table(text, base)
     found: set[Path] = set()
     for match in glob.glob(text, recursive=True):  # noqa: PTH207 - the glob may be absolute
         path = Path(match)
@@ -163,11 +199,21 @@ def _walk(folder: Path, input_format: str | None) -> Iterator[Path]:
             folders.clear()
             continue
         visited.add(real)
+        if DELTA_LOG in folders or "metadata" in folders:
+            _refuse_table_below(Path(here), folder)
         folders[:] = [name for name in folders if not _is_hidden(name)]
         for name in names:
             path = Path(here, name)
             if not _is_hidden(name) and path.is_file() and _is_data(path, input_format):
                 yield path
+
+
+def _refuse_table_below(here: Path, folder: Path) -> None:
+    if (kind := table_kind(here)) is not None:
+        raise DatasetError(
+            f"folder {str(folder)!r} holds a {kind} table, {str(here)!r}, some of whose files may hold rows "
+            "that were deleted; name the table itself"
+        )
 
 
 def _real(path: Path, folders: dict[Path, Path]) -> Path:

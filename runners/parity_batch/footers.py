@@ -22,7 +22,7 @@ _TAIL_BYTES = 8
 _FIRST_YEAR, _LAST_YEAR = 1677, 2262
 """Within which nanoseconds since 1970 fit 64 bits."""
 
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,14 @@ class SourceFile:
         name: its path below the input root.
         stamp: what tells it from another one of its name.
         format: the name of its format.
+        absent: the columns that the table has that it is a file of, and the file has not: null there.
     """
 
     path: Place
     name: str
     stamp: Stamp
     format: str = PARQUET
+    absent: tuple[str, ...] = ()
 
     @property
     def partition_folder(self) -> str:
@@ -56,9 +58,14 @@ class SourceFile:
 
     @property
     def partition(self) -> dict[str, str | None]:
-        """Their keys and values; None for Hive's name of null."""
+        """The columns that are not in the file, with the value that all its rows have; None for null."""
+        return {**self.folder_values, **dict.fromkeys(self.absent)}
+
+    @property
+    def folder_values(self) -> dict[str, str | None]:
+        """The keys and values of its folders; None for Hive's name of null."""
         pairs = (part.partition("=") for part in self.partition_folder.split("/") if part)
-        return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, _, value in pairs}
+        return {unquote(key): None if value == HIVE_NULL else unquote(value) for key, _, value in pairs}
 
     def unchanged(self) -> bool:
         """Whether the file still has this stamp."""

@@ -9,7 +9,8 @@ from parity.errors import ConfigError, did_you_mean
 
 PARQUET: Final = "parquet"
 ARROW: Final = "arrow"
-TEXT_FORMATS: Final = ("csv", "tsv", "jsonl")
+CSV: Final = "csv"
+TEXT_FORMATS: Final = (CSV, "tsv", "jsonl")
 FORMATS: Final = (PARQUET, ARROW, *TEXT_FORMATS)
 
 SUFFIXES: Final = {

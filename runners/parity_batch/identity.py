@@ -40,6 +40,8 @@ def manifest_of(
         "where": settings.where,
         "form": asdict(settings.form),
         **({"types": dict(settings.types)} if settings.types else {}),
+        **({"delimiter": settings.delimiter} if settings.delimiter else {}),
+        **({"table": {"kind": plan.table.kind, "version": plan.table.version}} if plan.table else {}),
         "inputs": [
             {
                 "path": source.name,
@@ -119,9 +121,14 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
     found += [
         f"{key}: was {before.get(key)}, is {now.get(key)}"
-        for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form", "types")
+        for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form", "types", "delimiter")
         if before.get(key) != now.get(key)
     ]
+    tables = [(job.get("table") or {}) for job in (before, now)]
+    if tables[0] != tables[1]:
+        was = tables[0].get("version")
+        hint = f"; --input-version {was} continues the job" if was is not None and tables[1] else ""
+        found.append(f"version of the table: was {_short(was)}, is {_short(tables[1].get('version'))}{hint}")
     inputs = _input_changes(before["inputs"], now["inputs"])
     found += inputs[:_SHOWN_CHANGES]
     if len(inputs) > _SHOWN_CHANGES:

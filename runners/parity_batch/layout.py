@@ -93,6 +93,7 @@ def fit(
     fields: Mapping[str, str],
     columns: Sequence[str],
     where: Where | None = None,
+    table: pa.Schema | None = None,
 ) -> Fitted:
     """The layout of some files for a handler.
 
@@ -102,13 +103,16 @@ def fit(
         fields: for each field of the handler the column that it is read from.
         columns: the pass-through columns.
         where: which rows are to be scored.
+        table: the columns of the table that the files are of.
     """
     notes: list[str] = []
     twice = _named_by_folder_too(sources, columns)
-    partition = partition_schema(sources)
+    partition = partition_schema(sources, table)
     if partition.names:
         sources = _with_partitions(sources, partition)
-    folders = [name for name in columns if sources and all(name in item.file.partition for item in sources)]
+    folders = [
+        name for name in columns if sources and all(name in item.file.folder_values for item in sources)
+    ]
     if folders:
         columns = [name for name in columns if name not in folders]
         notes.append(f"column {', '.join(map(repr, folders))} is in the names of the parts' folders")
@@ -154,16 +158,25 @@ def _with_partitions(sources: Sequence[Source], partition: pa.Schema) -> list[So
     return found
 
 
-def partition_schema(sources: Sequence[Source]) -> pa.Schema:
-    """A column for each KEY=VALUE folder of the files' names.
+def partition_schema(sources: Sequence[Source], table: pa.Schema | None = None) -> pa.Schema:
+    """A column for each KEY=VALUE folder of the files' names, and each that a file of a table lacks.
 
-    It is an int64 where all values of the key are whole numbers as they are written, else a string.
+    It has the table's type; without a table it is an int64 where all values of the key are whole numbers as
+    they are written, else a string.
     """
     values: dict[str, set[str | None]] = {}
     for source in sources:
         for key, value in source.file.partition.items():
             values.setdefault(key, set()).add(value)
-    return pa.schema([(key, pa.int64() if _whole(found) else pa.string()) for key, found in values.items()])
+    kinds = {
+        key: table.field(key).type
+        if table is not None and key in table.names
+        else pa.int64()
+        if _whole(found)
+        else pa.string()
+        for key, found in values.items()
+    }
+    return pa.schema(list(kinds.items()))
 
 
 def with_partition(schema: pa.Schema, file: SourceFile, partition: pa.Schema) -> pa.Schema:
@@ -179,7 +192,7 @@ def _named_by_folder_too(sources: Sequence[Source], columns: Sequence[str]) -> l
     problems: list[str] = []
     for name in columns:
         there = {id(item.schema): name in item.schema.names for item in sources}
-        both = [item.name for item in sources if there[id(item.schema)] and name in item.file.partition]
+        both = [item.name for item in sources if there[id(item.schema)] and name in item.file.folder_values]
         if both:
             more = f" and {len(both) - 1} more files" if len(both) > 1 else ""
             problems.append(

@@ -9,6 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from parity.schema import Field
 from parity.scored import DEFAULT_BATCH_ROWS, part_rows, part_schema
 from parity_batch.containers import READ_BYTES, TextColumns, explained, header, probe_lines, text_rows
 from parity_batch.footers import Source, SourceFile
-from parity_batch.formats import ARROW, PARQUET
+from parity_batch.formats import ARROW, CSV, PARQUET
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
 from parity_batch.places import Stamp
 from parity_batch.settings import Settings
@@ -144,7 +145,9 @@ def _opened(
     fields = mapping_of(settings.renames, loaded)
     condition = Where(settings.where) if settings.where else None
     others = (*columns, *(condition.columns if condition is not None else ()))
-    text = text_columns(fields, loaded, others, settings.types)
+    text = replace(text_columns(fields, loaded, others, settings.types), delimiter=settings.delimiter)
+    if settings.delimiter and form != CSV:
+        raise ConfigError(f"--delimiter is for CSV, and the input is {form}")
     if form == ARROW:
         if settings.types:
             raise ConfigError("--types is for CSV and JSON lines; columns of Arrow have types")
@@ -153,7 +156,11 @@ def _opened(
     else:
         first = stdin.read(READ_BYTES)
         stdin = _Again(first, stdin)
-        names = header(first, form, _NAME) if form != "jsonl" else _keys(first, list(fields.values()), text)
+        names = (
+            header(first, form, _NAME, text.delimiter)
+            if form != "jsonl"
+            else _keys(first, list(fields.values()), text)
+        )
         typed = [
             (name, text.fields[name].arrow_type if name in text.fields else pa.string()) for name in names
         ]

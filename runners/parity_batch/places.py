@@ -99,6 +99,36 @@ def stamp_of(place: Place) -> Stamp:
     return Stamp(int(info.size), int(info.mtime_ns or 0), _etag(files, path))
 
 
+def beside(folder: Place, name: str) -> Place:
+    """The place of a name below a folder; an absolute path or URL stays what it is."""
+    if is_url(name):
+        return local_path(name) or name
+    if isinstance(folder, Path):
+        return folder / name
+    base, mark, options = folder.partition("?")
+    spelled = _as_in_urls if base.partition("://")[0] in _PYARROW else str
+    return f"{base.rstrip('/')}/{spelled(name)}{mark}{options}"
+
+
+def names_in(folder: Place) -> list[str]:
+    """What lies directly in a folder, sorted; nothing where there is none.
+
+    Raises:
+        DatasetError: the file system cannot be asked.
+    """
+    if isinstance(folder, Path):
+        return sorted(item.name for item in folder.iterdir()) if folder.is_dir() else []
+    import pyarrow.fs as pafs
+
+    files, path = file_system(folder)
+    try:
+        found = files.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    except (OSError, pa.ArrowException, ValueError) as exc:
+        shown = without_secrets(folder)
+        raise DatasetError(f"input {shown!r} cannot be listed: {' '.join(str(exc).split())}") from exc
+    return sorted(item.base_name for item in found)
+
+
 def _etag(files: Any, path: str) -> str:
     import pyarrow.fs as pafs
 

@@ -20,9 +20,10 @@ from parity.handler import LoadedHandler
 from parity_batch.containers import probe
 from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
-from parity_batch.formats import PARQUET, TEXT_FORMATS
+from parity_batch.formats import CSV, PARQUET, TEXT_FORMATS
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
 from parity_batch.places import Place, place_of
+from parity_batch.tables import Table, find_table
 from parity_batch.text_types import text_columns
 from parity_batch.where import Where
 
@@ -68,6 +69,7 @@ class Plan:
         layout: what is read of every file.
         notes: what differed between files and was made one by rule.
         skipped: why files were left out, by name.
+        table: the table that the files are of.
     """
 
     root: Path
@@ -77,6 +79,7 @@ class Plan:
     layout: Layout
     notes: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict[str, str])
+    table: Table | None = None
 
     @property
     def num_rows(self) -> int:
@@ -95,6 +98,8 @@ def make_plan(
     watch: Callable[[int, int], None] = lambda _read, _all: None,
     input_format: str | None = None,
     types: Mapping[str, str] | None = None,
+    input_version: str | None = None,
+    delimiter: str = "",
 ) -> Plan:
     """The plan of scoring `inputs` with a handler.
 
@@ -108,18 +113,29 @@ def make_plan(
         watch: called now and then with how many footers of how many are read.
         input_format: the format of the files; by default what their names tell.
         types: for columns of text files that no field is read from, what they hold.
+        input_version: the version of a table; by default the current one.
+        delimiter: what stands between the cells of CSV; empty for a comma.
 
     Raises:
         DatasetError: an input is missing, or files are broken or do not fit; every problem is named at once.
     """
     check_columns(columns, handler)
     fields = mapping_of(renames or {}, handler)
-    root, files = find_files(inputs, input_format)
+    table = find_table(inputs, input_version)
+    if table is None:
+        root, files = find_files(inputs, input_format)
+    else:
+        root, files = Path(), list(table.files)
+        if input_format not in (None, PARQUET):
+            raise ConfigError(f"--input-format {input_format} is for files, and the input is a table")
     condition = Where(where) if where else None
     wanted = {*fields.values(), *columns}
     text = text_columns(
         fields, handler, (*columns, *(condition.columns if condition is not None else ())), types or {}
     )
+    text = replace(text, delimiter=delimiter)
+    if delimiter and not any(file.format == CSV for file in files):
+        raise ConfigError("--delimiter is for CSV, and the inputs are none")
     if types and not any(file.format in TEXT_FORMATS for file in files):
         raise ConfigError("--types is for CSV and JSON lines; the columns of these files have types")
 
@@ -141,7 +157,13 @@ def make_plan(
     unread = {file.name: item for file, item in zip(files, found, strict=True) if isinstance(item, str)}
     skipped = unread if skip_unreadable and sources else {}
     problems = [] if skipped else list(unread.values())
-    fitted = fit(sources, handler, fields, columns, condition)
+    if table is not None:
+        problems += [text for source in sources for text in table.problems(source)]
+        sources = tuple(
+            replace(source, file=replace(source.file, absent=table.absent(source))) for source in sources
+        )
+        placed = [(at, source) for (at, _), source in zip(placed, sources, strict=True)]
+    fitted = fit(sources, handler, fields, columns, condition, None if table is None else table.schema)
     problems += fitted.problems
     if problems:
         shown = problems[:_SHOWN_PROBLEMS]
@@ -155,7 +177,14 @@ def make_plan(
     named = (item if isinstance(item, Path) else place_of(item) for item in inputs)
     folders = tuple(item for item in named if not isinstance(item, Path) or item.is_dir())
     return Plan(
-        root, folders, sources, units, replace(fitted.layout, text=text), tuple(fitted.notes), skipped
+        root,
+        folders,
+        sources,
+        units,
+        replace(fitted.layout, text=text),
+        (*([] if table is None else [table.note]), *fitted.notes),
+        skipped,
+        table,
     )
 
 

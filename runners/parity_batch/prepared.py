@@ -74,6 +74,8 @@ def prepare(
         skip_unreadable=skip,
         input_format=settings.input_format,
         types=settings.types,
+        input_version=settings.input_version,
+        delimiter=settings.delimiter,
         watch=watch,
     )
     part_schema(plan.layout.schema, plan.layout.columns, loaded, {}, settings.form)

@@ -35,6 +35,8 @@ class Settings:
         where: a condition; rows for which it does not hold are left out (see `parity_batch.where`).
         form: which types columns are written as.
         input_format: the format of the inputs; by default what their names tell.
+        input_version: of a Delta Lake or Iceberg table, the version or snapshot; by default the current one.
+        delimiter: what stands between the cells of CSV; by default a comma.
         types: for columns of text files that no field is read from, what they hold (`text_types.TYPES`).
         engine: what spreads the units: "local", the name of an installed one, or one.
         engine_options: settings for an installed engine.
@@ -52,6 +54,8 @@ class Settings:
     where: str = ""
     form: OutputForm = field(default_factory=OutputForm)
     input_format: str | None = None
+    input_version: str | None = None
+    delimiter: str = ""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
     engine: str | BatchEngine = LOCAL
     engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -71,6 +75,12 @@ class Settings:
         self.most_errors(100)
         if self.input_format is not None:
             check_format(self.input_format)
+        if self.delimiter and (
+            len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n'
+        ):
+            raise ConfigError(
+                f"--delimiter {shown(self.delimiter)} is not one character; say, ';' or '|', and tsv for tabs"
+            )
         if self.on_file_error not in ("stop", "skip"):
             raise ConfigError(f"on_file_error = {shown(self.on_file_error)} is neither 'stop' nor 'skip'")
 

@@ -171,6 +171,8 @@ def _batch(arrays: list[Any], fields: list[pa.Field[Any]], num_rows: int) -> pa.
 
 
 def _constant(value: str | None, kind: pa.DataType, rows: int) -> Any:
+    if value is None:
+        return pa.nulls(rows, cast("Any", kind))
     return cast("Any", pa).repeat(pa.scalar(value, pa.string()).cast(kind), rows)
 
 

@@ -19,10 +19,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity import String
-from parity.errors import ConfigError, DatasetError
+from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, preview, score
 from parity_batch.containers import TextColumns, text_rows
-from tests.batch.jobs import ORDERS, contents, expected_total, orders, read_parts, run, run_and_kill
+from tests.batch.jobs import (
+    ORDERS,
+    contents,
+    expected_total,
+    orders,
+    read_parts,
+    run,
+    run_and_kill,
+    write_orders,
+)
 from tests.batch.test_engines import Processes
 
 ROWS = 5000
@@ -326,3 +335,21 @@ def test_a_blank_line_of_a_single_column_is_a_row() -> None:
     columns = TextColumns({"i": String(nullable=True)}, frozenset())
     found = list(text_rows(io.BytesIO(b"i\n1\n\n3\n"), "csv", ["i"], columns, 1))
     assert [value for rows in found for value in rows.column("i").to_pylist()] == ["1", None, "3"]
+
+
+def test_csv_may_have_another_delimiter(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text('id;price;quantity;note\n1;2,5;3;x\n2;1.5;3;"a;b, c"\n')
+    summary = score(
+        tmp_path / "in", tmp_path / "out", ORDERS, columns=["note"], settings=Settings(delimiter=";")
+    )
+    assert summary.row_errors == {"invalid": 1}  # 2,5 is no number
+    assert read_parts(tmp_path / "out")["note"].to_pylist() == ["x", "a;b, c"]
+    (tmp_path / "in" / "a.csv").write_text("id,price,quantity,note\n1,2.5,3,x\n")
+    with pytest.raises(ResumeError, match="delimiter: was ;, is None"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["note"])
+    with pytest.raises(ConfigError, match="is not one character"):
+        Settings(delimiter=";;")
+    write_orders(tmp_path / "parquet", (5,))
+    with pytest.raises(ConfigError, match="--delimiter is for CSV, and the inputs are none"):
+        score(tmp_path / "parquet", tmp_path / "new", ORDERS, settings=Settings(delimiter=";"))

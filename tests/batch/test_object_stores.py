@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -339,6 +340,20 @@ def test_errors_of_other_libraries_are_told_as_those_of_the_system(monkeypatch: 
     monkeypatch.setattr(fsspec.filesystem("memory"), "info", refused)
     with pytest.raises(OSError, match="the token has expired"):
         store.make()
+
+
+def test_tables_in_an_object_store_are_read(tmp_path: Path, bucket: Bucket) -> None:
+    deltalake.write_deltalake(tmp_path / "t", orders(60))
+    deltalake.DeltaTable(tmp_path / "t").delete("id < 10")
+    for path in (tmp_path / "t").rglob("*.*"):
+        bucket.write(f"lake/t/{path.relative_to(tmp_path / 't').as_posix()}", path.read_bytes())
+    there = score(bucket.url("lake/t"), bucket.url("out"), ORDERS, columns=["id"])
+    here = score(tmp_path / "t", tmp_path / "out", ORDERS, columns=["id"])
+    assert (there.rows, there.notes) == (here.rows, here.notes) == (50, ["Delta Lake table at version 1"])
+    parts = {name: data for name, data in contents(tmp_path / "out").items() if name.endswith(".parquet")}
+    assert {name: data for name, data in bucket.contents("out").items() if name in parts} == parts
+    with pytest.raises(DatasetError, match=f"s3://{bucket.name}/lake holds a table"):
+        score(bucket.url("lake"), tmp_path / "new", ORDERS)
 
 
 def test_inputs_in_an_object_store_are_told_apart_by_etag(tmp_path: Path, bucket: Bucket) -> None:
