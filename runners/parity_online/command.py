@@ -88,6 +88,12 @@ def serve(
         float | None,
         typer.Option(help="Time a batch may take before its slot is given up and replaced (--timeout-s)."),
     ] = None,
+    preprocess_workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads that preprocess while the model runs another batch; 0: one stage at a time (0)."
+        ),
+    ] = None,
     replicas: Annotated[
         int | None,
         typer.Option(help="Run each handler in so many processes of its own; 0: in the server's (0)."),
@@ -189,6 +195,7 @@ def serve(
         "preferred": preferred or None,
         "client_limit": client_limit,
         "batch_limit_s": batch_limit_s,
+        "preprocess_workers": preprocess_workers,
         "replicas": replicas,
         "gate": gate,
     }

@@ -79,6 +79,7 @@ class Driver(Generic[Item, Answer]):
         capacity: how many batches may run at once.
         runs_apart: whether the requests of a batch that failed as a whole, with this exception, are run once
             more, each alone, so that a guilty one harms nobody else.
+        has_room: whether another one may begin now, as far as `capacity` lets it; see `look_again`.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Driver(Generic[Item, Answer]):
         timer_slack_s: float = 0.0,
         capacity: int = 1,
         runs_apart: Callable[[BaseException], bool] = lambda _: False,
+        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         self.policy = policy
         self._timer_slack_s = timer_slack_s
@@ -102,6 +104,7 @@ class Driver(Generic[Item, Answer]):
         self._batcher: Batcher[_Waiter[Item, Answer]] = Batcher(policy, _nobody_waits)
         self._capacity = capacity
         self._runs_apart = runs_apart
+        self._has_room = has_room
         self._runs: list[_Run[Item, Answer]] = []
         self._apart: deque[Ticket[_Waiter[Item, Answer]]] = deque()
         self._pump_is_due = False
@@ -123,6 +126,10 @@ class Driver(Generic[Item, Answer]):
     def set_capacity(self, capacity: int) -> None:
         """Let so many batches run at once from now on; 0 keeps what comes in the queue."""
         self._capacity = capacity
+        self._pump_soon()
+
+    def look_again(self) -> None:
+        """There is room that was not there before."""
         self._pump_soon()
 
     def submit(
@@ -213,12 +220,12 @@ class Driver(Generic[Item, Answer]):
     def _pump(self, ahead_s: float = 0.0) -> None:
         self._pump_is_due = False
         now = self._clock()
-        while self._apart and len(self._runs) < self._capacity:
+        while self._apart and self._slot_free:
             ticket = self._apart.popleft()
             if not _nobody_waits(ticket.item):
                 self._start((ticket,), now)
         while True:
-            step = self._batcher.step(now + ahead_s, slot_free=len(self._runs) < self._capacity)
+            step = self._batcher.step(now + ahead_s, slot_free=self._slot_free)
             self._answer_leavers(step)
             if not step.batch:
                 break
@@ -270,6 +277,10 @@ class Driver(Generic[Item, Answer]):
             return
         for ticket, answer in zip(batch, answers.result(), strict=True):
             _resolve(ticket.item.future, answer)
+
+    @property
+    def _slot_free(self) -> bool:
+        return len(self._runs) < self._capacity and self._has_room()
 
     @property
     def _is_idle(self) -> bool:

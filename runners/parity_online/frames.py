@@ -1,27 +1,30 @@
-"""Frames over a stream socket between a server and its replicas: a kind, a length, that many bytes."""
+"""Frames over a stream socket between a server and its replicas: a kind, a number, a length, that many bytes.
+
+The number tells to which batch a frame belongs; 0 where it belongs to none.
+"""
 
 from __future__ import annotations
 
 import socket
 import struct
 
-_HEAD = struct.Struct("!cQ")
+_HEAD = struct.Struct("!cQQ")
 
 
-def send_frame(connection: socket.socket, kind: bytes, body: bytes) -> None:
+def send_frame(connection: socket.socket, kind: bytes, body: bytes = b"", number: int = 0) -> None:
     """Send one frame; its kind is one byte."""
-    connection.sendall(_HEAD.pack(kind, len(body)))
+    connection.sendall(_HEAD.pack(kind, number, len(body)))
     connection.sendall(body)
 
 
-def receive_frame(connection: socket.socket) -> tuple[bytes, memoryview]:
+def receive_frame(connection: socket.socket) -> tuple[bytes, int, memoryview]:
     """The next frame.
 
     Raises:
         EOFError: the other side is gone.
     """
-    kind, length = _HEAD.unpack(_receive(connection, _HEAD.size))
-    return kind, _receive(connection, length)
+    kind, number, length = _HEAD.unpack(_receive(connection, _HEAD.size))
+    return kind, number, _receive(connection, length)
 
 
 def _receive(connection: socket.socket, size: int) -> memoryview:

@@ -26,6 +26,7 @@ from parity.codec.rows import RowDecoder, dumps, encode_rows
 from parity.engine import Engine
 from parity.errors import RowError
 from parity.handler import LoadedHandler
+from parity.pipeline import Overlapped
 from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
@@ -36,7 +37,7 @@ from parity_online.problems import ProblemError
 from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
-from parity_online.slots import EngineLike, SlotHungError, Slots
+from parity_online.slots import EngineLike, RunBatch, SlotHungError, Slots
 from parity_online.trace import Ran
 
 logger = logging.getLogger(__name__)
@@ -204,10 +205,11 @@ class ServedModel:
             max(1, settings.replicas),
             self.name,
             limit_s=settings.batch_limit_s or settings.timeout_s,
+            preprocess_workers=settings.preprocess_workers,
             observer=self,
         )
         batch_s = await slots.open(lambda engine: warm_up(engine, settings.max_batch))
-        wanted = "thread" if settings.replicas else settings.slot
+        wanted = "thread" if settings.replicas or settings.preprocess_workers else settings.slot
         if wanted == "loop" or (wanted == "auto" and batch_s < LOOP_BATCH_LIMIT_S):
             # Torch keeps its thread count per thread: without this the loop's matrix products would use all
             # cores, 40 times slower when these are busy, and give other bits.
@@ -223,7 +225,8 @@ class ServedModel:
             clock=time.monotonic,  # uvloop's own is cached and counts whole milliseconds
             observer=self.metrics,
             timer_slack_s=TIMER_SLACK_S,
-            capacity=slots.alive,
+            capacity=slots.capacity,
+            has_room=lambda: slots.has_room,
             # One request may be to blame; not where the slot is lost with the batch.
             runs_apart=lambda error: not isinstance(error, ReplicaDiedError | SlotHungError),
         )
@@ -289,7 +292,7 @@ class ServedModel:
         """See `parity_online.slots.Observer`."""
         self.metrics.slots.set(alive)
         if self._driver is not None:
-            self._driver.set_capacity(alive)
+            self._driver.set_capacity(self._slots.capacity if self._slots is not None else alive)
         if alive == 0 and self.state in ("ready", "recovering"):
             self.set_state("recovering", reason)
         elif alive and self.state == "recovering":
@@ -299,10 +302,17 @@ class ServedModel:
         """See `parity_online.slots.Observer`."""
         self.metrics.lost_slot(cause)
 
+    def slot_freed(self) -> None:
+        """See `parity_online.slots.Observer`."""
+        if self._driver is not None:
+            self._driver.look_again()
+
     def _make_engine(self) -> EngineLike:
-        if not self.settings.replicas:
-            return Engine(self.loaded, self._configured)
-        return RemoteEngine(self.loaded, self._configured, self.profile)
+        workers = self.settings.preprocess_workers
+        if self.settings.replicas:
+            return RemoteEngine(self.loaded, self._configured, self.profile, preprocess_workers=workers)
+        engine = Engine(self.loaded, self._configured)
+        return Overlapped(engine, preprocess_workers=workers) if workers else engine
 
     def _open_capture(self, engine: EngineLike) -> CaptureWriter:
         return open_capture(engine, self.settings.capture, self.metrics.capture)
@@ -316,7 +326,7 @@ class ServedModel:
     def _run_batch(self, works: list[Work]) -> asyncio.Future[Sequence[Texts | Columns]]:
         assert self._slots is not None, "the driver is made after the slots"
         started = time.perf_counter()
-        answers = self._slots.run(lambda engine: self._score(engine, works))
+        answers = self._slots.run(lambda run: self._score(run, works))
         if self.slot_kind == "loop" and self.settings.slot == "auto":
             self._leave_loop_if_slow(time.perf_counter() - started)
         return answers
@@ -332,13 +342,13 @@ class ServedModel:
                 "event=slot_moved model=%s slot=thread batch_s=%.4f", logs.text(self.name), batch_s
             )
 
-    def _score(self, engine: EngineLike, works: list[Work]) -> Sequence[Texts | Columns]:
+    def _score(self, run: RunBatch, works: list[Work]) -> Sequence[Texts | Columns]:
         """Run one batch and cut its answers to the works; on the slot."""
         number = next(self._batches)
         batch = self._assemble(works)
         started = time.perf_counter()
         with logs.batch(number):
-            result = engine.run(batch)
+            result = run(batch)
         mirror = self.mirror
         if self._capture is not None or mirror is not None:
             shares = [work.share for work in works]

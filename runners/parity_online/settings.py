@@ -20,6 +20,7 @@ HttpChoice = Literal["fast", "asgi"]
 LogFormat = Literal["text", "json"]
 
 _REPLICAS_MOST = 256
+_WORKERS_MOST = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,8 @@ class ModelSettings:
             where there are no keys; more are answered 429. None: no limit.
         batch_limit_s: how long a batch may take before its slot is given up and replaced; `timeout_s`
             when None.
+        preprocess_workers: threads that preprocess for each slot, its stages overlapped, so that a batch is
+            preprocessed while another one is inferred; 0 runs the stages one after the other on one thread.
         replicas: how many processes of its own a handler runs in; 0 runs it in the server's process.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
@@ -56,6 +59,7 @@ class ModelSettings:
     preferred: tuple[int, ...] = ()
     client_limit: int | None = None
     batch_limit_s: float | None = None
+    preprocess_workers: int = 0
     replicas: int = 0
     gate: Gate = "strict"
     capture: CaptureSettings = field(default_factory=CaptureSettings)
@@ -76,9 +80,18 @@ class ModelSettings:
         _require_seconds("timeout_s", self.timeout_s, least=0.001)
         if self.batch_limit_s is not None:
             _require_seconds("batch_limit_s", self.batch_limit_s, least=0.001)
-        replicas = cast("Any", self.replicas)
-        if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= _REPLICAS_MOST:
-            raise _wrong("replicas", replicas, f"a number of processes, 0 to {_REPLICAS_MOST}")
+        for key, what, most in (
+            ("replicas", "processes", _REPLICAS_MOST),
+            ("preprocess_workers", "threads", _WORKERS_MOST),
+        ):
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+                raise _wrong(key, value, f"a number of {what}, 0 to {most}")
+        if self.preprocess_workers and self.slot == "loop":
+            raise ConfigError(
+                "online settings slot = 'loop' and preprocess_workers exclude each other: on the event loop "
+                "stages cannot overlap; choose slot = 'thread', or 0 workers"
+            )
         for key, choices in (("slot", get_args(SlotChoice)), ("gate", get_args(Gate))):
             if getattr(self, key) not in choices:
                 raise _wrong(key, getattr(self, key), f"one of {', '.join(choices)}")

@@ -1,5 +1,8 @@
 """The slots of one model: which is free, how long a batch may take, and replacing those that hang or die.
 
+A slot whose stages overlap has several batches at once: it takes another one when fewer than its workers
+preprocess, and no more than one is past that. What a batch waits for the model in there is no time it takes.
+
 A thread that hangs cannot be ended: its slot is given up, with its thread, and another engine is made. After
 `HUNG_MOST` of them the model fails, since each keeps its memory. A replica that hangs is killed. What is
 replaced is tried again and again, with longer and longer pauses.
@@ -8,14 +11,17 @@ replaced is tried again and again, with longer and longer pauses.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self, TypeVar, cast
 
 from parity.batch import Batch
 from parity.errors import FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
+from parity.pipeline import Overlapped, Step
 from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
@@ -25,6 +31,8 @@ from parity_online.slot import LoopSlot, Slot, SlotKind, ThreadSlot
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+RunBatch = Callable[[Batch], Result]
 
 HUNG_MOST = 3
 """So many threads that hang are borne before the model gives up."""
@@ -36,10 +44,17 @@ _WATCH_S = 0.2
 
 
 class EngineLike(Protocol):
-    """What a slot runs batches on: an `Engine`, or a `RemoteEngine`."""
+    """What a slot runs batches on: an `Engine`, one whose stages overlap, or one of another process."""
 
-    loaded: LoadedHandler
-    profile: Profile
+    @property
+    def loaded(self) -> LoadedHandler:
+        """The handler."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The profile, with a certificate's buckets."""
+        ...
 
     def __enter__(self) -> Self: ...
 
@@ -69,16 +84,65 @@ class Observer(Protocol):
         """A slot was lost: "hung" or "died"."""
         ...
 
+    def slot_freed(self) -> None:
+        """A slot that has batches can take another one."""
+        ...
+
+
+@dataclass(eq=False)
+class _Run:
+    """A batch that runs.
+
+    Attributes:
+        lane: the thread that runs it.
+        started: when, on `time.monotonic`.
+        is_preparing: whether it is not yet past preprocess.
+        waits_since: since when it waits for the model; None while it does not.
+        waited_s: how long it did before.
+    """
+
+    lane: Slot
+    started: float = field(default_factory=time.monotonic)
+    is_preparing: bool = True
+    waits_since: float | None = None
+    waited_s: float = 0.0
+
+    def note(self, step: Step) -> None:
+        """A step was made; on any thread."""
+        now = time.monotonic()
+        if step == "prepared":
+            self.waits_since = now
+        elif self.waits_since is not None:
+            self.waited_s += now - self.waits_since
+            self.waits_since = None
+
+    def busy_s(self) -> float:
+        """How long it has run by now, without the wait for other batches."""
+        now, since = time.monotonic(), self.waits_since
+        return now - self.started - self.waited_s - (0.0 if since is None else now - since)
+
 
 class _Place:
-    """An engine and where it runs."""
+    """An engine and the threads that run it: one, or one more than its workers that preprocess."""
 
-    def __init__(self, number: int, engine: EngineLike, slot: Slot) -> None:
+    def __init__(self, number: int, engine: EngineLike, lanes: list[Slot]) -> None:
         self.number = number
         self.engine = engine
-        self.slot = slot
-        self.is_busy = False
+        self.lanes = lanes
+        self.idle = list(lanes)
+        self.runs: dict[_Run, asyncio.Future[object]] = {}
         self.is_given_up = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it can take a batch now."""
+        preparing = sum(run.is_preparing for run in self.runs)
+        return bool(self.idle) and preparing < max(1, len(self.lanes) - 1)
+
+    def close(self) -> None:
+        """Let its threads end."""
+        for lane in self.lanes:
+            lane.close()
 
 
 def _check_files(loaded: LoadedHandler) -> None:
@@ -104,16 +168,25 @@ class Slots:
         count: how many slots.
         name: the model's name, for threads and logs.
         limit_s: how long a batch may take.
+        preprocess_workers: threads that preprocess for each, its stages overlapped; 0: a batch at a time.
         observer: hears what becomes of the slots.
     """
 
     def __init__(
-        self, make: Callable[[], EngineLike], count: int, name: str, *, limit_s: float, observer: Observer
+        self,
+        make: Callable[[], EngineLike],
+        count: int,
+        name: str,
+        *,
+        limit_s: float,
+        preprocess_workers: int = 0,
+        observer: Observer,
     ) -> None:
         self._make = make
         self._count = count
         self._name = name
         self._limit_s = limit_s
+        self._lanes = preprocess_workers + 1
         self._observer = observer
         self._places: dict[int, _Place] = {}
         self._warm_up: Callable[[EngineLike], float] = lambda _: 0.0
@@ -141,8 +214,18 @@ class Slots:
 
     @property
     def alive(self) -> int:
-        """How many slots can take a batch, now or when the one they have is done."""
+        """How many slots can take a batch, now or when one that they have is done."""
         return len(self._places)
+
+    @property
+    def capacity(self) -> int:
+        """How many batches may run at once."""
+        return len(self._places) * self._lanes
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a slot can take a batch now."""
+        return self._loop_slot is not None or any(place.has_room for place in self._places.values())
 
     @property
     def kind(self) -> SlotKind:
@@ -158,31 +241,41 @@ class Slots:
         """Run batches on the loop itself from now on, or on the thread again (None)."""
         self._loop_slot = slot
 
-    def run(self, job: Callable[[EngineLike], T]) -> asyncio.Future[T]:
-        """Run a job on a free slot; there is one as long as no more than `alive` jobs run.
+    def run(self, job: Callable[[RunBatch], T]) -> asyncio.Future[T]:
+        """Run a job on a slot that has room; the job is given what runs a batch there, for one call.
 
         Raises:
             SlotHungError: (from the future) it took longer than it may.
             ReplicaDiedError: (from the future) its process died.
         """
-        place = next(place for place in self._places.values() if not place.is_busy)
         if self._loop_slot is not None:
-            return self._loop_slot.run(lambda: job(place.engine))
+            place = next(iter(self._places.values()))
+            return self._loop_slot.run(lambda: job(place.engine.run))
+        place = min(
+            (place for place in self._places.values() if place.has_room), key=lambda place: len(place.runs)
+        )
         loop = asyncio.get_running_loop()
         outer: asyncio.Future[T] = loop.create_future()
-        place.is_busy = True
-        inner = place.slot.run(lambda: job(place.engine))
-        limit = loop.call_later(self._limit_s, self._overrun, place, outer)
+        run = _Run(place.idle.pop())
+        place.runs[run] = cast("asyncio.Future[object]", outer)
+        engine = place.engine
+        if self._lanes > 1 and isinstance(engine, Overlapped | RemoteEngine):
+            run_batch = self._noting(engine, place, run, loop)
+        else:
+            run_batch = engine.run
+        inner = run.lane.run(lambda: job(run_batch))
+        limit = loop.call_later(self._limit_s, self._look_at, place, run)
 
         def finished(inner: asyncio.Future[T]) -> None:
             limit.cancel()
-            place.is_busy = False
+            del place.runs[run]
+            place.idle.append(run.lane)
             error = inner.exception()
             if place.is_given_up:
-                if not isinstance(place.engine, RemoteEngine):
+                if not place.runs and not isinstance(engine, RemoteEngine):
                     self._hung_threads -= 1
-                    place.slot.run(lambda: place.engine.__exit__(None, None, None))
-                    place.slot.close()
+                    place.lanes[0].run(lambda: engine.__exit__(None, None, None))
+                    place.close()
                     self._replace_missing()
             elif isinstance(error, ReplicaDiedError):
                 self._lose(place, "died", str(error))
@@ -196,12 +289,30 @@ class Slots:
         inner.add_done_callback(finished)
         return outer
 
+    def _noting(
+        self, engine: Overlapped | RemoteEngine, place: _Place, run: _Run, loop: asyncio.AbstractEventLoop
+    ) -> RunBatch:
+        """What runs a batch, and tells the loop when the slot can take another one."""
+
+        def note(step: Step) -> None:
+            run.note(step)
+            if step == "prepared":
+                with contextlib.suppress(RuntimeError):  # the loop has closed, and nobody waits any more
+                    loop.call_soon_threadsafe(self._prepared, place, run)
+
+        return lambda batch: engine.run(batch, note)
+
+    def _prepared(self, place: _Place, run: _Run) -> None:
+        run.is_preparing = False
+        if place.has_room and not place.is_given_up:
+            self._observer.slot_freed()
+
     def _watch(self) -> None:
         """Notice replicas that die while they have nothing to do, before a batch meets them."""
         if self._is_closed:
             return
         for place in list(self._places.values()):
-            if isinstance(place.engine, RemoteEngine) and not place.is_busy and place.engine.is_dead:
+            if isinstance(place.engine, RemoteEngine) and not place.runs and place.engine.is_dead:
                 self._lose(place, "died", "a replica died while it waited")
         asyncio.get_running_loop().call_later(_WATCH_S, self._watch)
 
@@ -216,37 +327,50 @@ class Slots:
         await asyncio.gather(*ends)
 
     async def _end(self, place: _Place) -> None:
-        if place.is_busy and isinstance(place.engine, RemoteEngine):
+        if place.runs and isinstance(place.engine, RemoteEngine):
             place.engine.kill()
-        if not place.is_busy:
-            await place.slot.run(lambda: place.engine.__exit__(None, None, None))
-        place.slot.close()
+        if not place.runs:
+            await place.lanes[0].run(lambda: place.engine.__exit__(None, None, None))
+        place.close()
 
     async def _open(self, number: int) -> float:
-        slot = ThreadSlot(asyncio.get_running_loop(), f"parity-slot-{self._name}-{number}")
+        loop = asyncio.get_running_loop()
+        lanes: list[Slot] = [
+            ThreadSlot(loop, f"parity-slot-{self._name}-{number}{f'-{lane}' if lane else ''}")
+            for lane in range(self._lanes)
+        ]
         engine = self._make()
         try:
-            await slot.run(engine.__enter__)
-            batch_s = await slot.run(lambda: self._warm_up(engine))
+            await lanes[0].run(engine.__enter__)
+            batch_s = await lanes[0].run(lambda: self._warm_up(engine))
             if self._is_closed:
                 raise RunnerError(f"model {self._name} was closed while a slot was opened")
         except BaseException:
             if isinstance(engine, RemoteEngine):
                 engine.kill()
-            slot.close()
+            for lane in lanes:
+                lane.close()
             raise
-        self._places[number] = _Place(number, engine, slot)
+        self._places[number] = _Place(number, engine, lanes)
         return batch_s
 
-    def _overrun(self, place: _Place, outer: asyncio.Future[T]) -> None:
-        if outer.done():
+    def _look_at(self, place: _Place, run: _Run) -> None:
+        """Give a slot up whose batch takes too long, and look again later where the batch only waited."""
+        if run not in place.runs or place.is_given_up:
             return
-        outer.set_exception(
-            SlotHungError(
-                f"the batch of this request took longer than {self._limit_s:g} s and was given up; its slot "
-                "is being replaced"
-            )
-        )
+        left_s = self._limit_s - run.busy_s()
+        if left_s > 0:
+            asyncio.get_running_loop().call_later(left_s, self._look_at, place, run)
+            return
+        for other, outer in place.runs.items():
+            if not outer.done():
+                what = "the batch of this request" if other is run else "a batch that this request waited for"
+                outer.set_exception(
+                    SlotHungError(
+                        f"{what} took longer than {self._limit_s:g} s and was given up; its slot is being "
+                        "replaced"
+                    )
+                )
         place.is_given_up = True
         if isinstance(place.engine, RemoteEngine):
             place.engine.kill()
@@ -292,7 +416,7 @@ class Slots:
     async def _replace(self, place: _Place) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(place.engine, RemoteEngine):
-            place.slot.close()
+            place.close()
         while True:
             pause_s = self._pauses.get(place.number, 0.0)
             self._pauses[place.number] = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)

@@ -23,6 +23,8 @@ from parity_online.models import Models
 from parity_online.served import ServedModel
 
 _FEW_BATCHES = 20
+_OUTSIDE_SHARE = 0.25
+"""From this share of a batch's time outside inference on, overlapping the stages is what to try first."""
 _HISTOGRAMS = {
     "parity_request_seconds": "requests",
     "parity_queue_seconds": "queue",
@@ -47,12 +49,23 @@ def snapshot(models: Models, families: Metrics) -> dict[str, Any]:
             if entry is not None:
                 _add(entry, sample.name, sample.labels, float(sample.value))
     for entry in found.values():
-        entry["advice"] = advice(entry["stages"], entry["queue"], entry["batches"], entry["max_batch"])
+        entry["advice"] = advice(
+            entry["stages"],
+            entry["queue"],
+            entry["batches"],
+            entry["max_batch"],
+            preprocess_workers=entry["preprocess_workers"],
+        )
     return {"ready": not models.waiting(), "waiting": models.waiting(), "models": list(found.values())}
 
 
 def advice(
-    stages: Mapping[str, float], queue: Mapping[str, Any], batches: Mapping[str, Any], max_batch: int
+    stages: Mapping[str, float],
+    queue: Mapping[str, Any],
+    batches: Mapping[str, Any],
+    max_batch: int,
+    *,
+    preprocess_workers: int = 0,
 ) -> str:
     """A sentence on what takes the time, and what would help.
 
@@ -61,6 +74,7 @@ def advice(
         queue: count and sum of the seconds that requests waited.
         batches: count and sum of the rows of batches.
         max_batch: most rows in a batch.
+        preprocess_workers: threads that preprocess for each slot; 0 where stages do not overlap.
     """
     if batches["count"] < _FEW_BATCHES:
         return f"Too few batches for advice: {batches['count']:.0f} so far, {_FEW_BATCHES} are needed."
@@ -70,8 +84,18 @@ def advice(
     batch_s = total / batches["count"]
     waited_s = queue["sum"] / max(1.0, queue["count"])
     rows = batches["sum"] / batches["count"]
-    where = "inference" if stage == "inference" else stage
-    text = f"{where} takes {share:.0%} of a batch's {batch_s * 1000:.3g} ms"
+    text = f"{stage} takes {share:.0%} of a batch's {batch_s * 1000:.3g} ms"
+    outside = 1.0 - stages.get("inference", 0.0) / total if total else 0.0
+    waits = waited_s > batch_s / 2
+    if not preprocess_workers and (stage != "inference" or (waits and outside > _OUTSIDE_SHARE)):
+        idles = f", and the model idles for {outside:.0%} of it"
+        remedy = "add --preprocess-workers 1, which preprocesses a batch while another one is inferred"
+        return f"{text}{idles}: {remedy}."
+    if waits and stage == "preprocess":
+        return (
+            f"{text}, more than {preprocess_workers} can do while the model runs: raise --preprocess-workers "
+            "where preprocess releases the GIL, or make it cheaper."
+        )
     if waited_s > 2 * batch_s:
         text += f", and requests wait {waited_s / max(batch_s, 1e-9):.1f} times as long for their turn"
         if rows > 0.9 * max_batch:
@@ -112,6 +136,7 @@ def _described(model: ServedModel, models: Models) -> dict[str, Any]:
         "reason": model.reason,
         "goldens": model.goldens,
         "max_batch": model.settings.max_batch,
+        "preprocess_workers": model.settings.preprocess_workers,
         "device": model.profile.device,
         "form": _form(model),
         "requests": _histogram(),

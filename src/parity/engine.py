@@ -156,7 +156,7 @@ class Engine:
             result = engine.run(batch)
 
     `preprocess`, `infer` and `postprocess` are `run` in three steps, for a pipeline that overlaps them.
-    `preprocess` and `postprocess` may be called from several threads; `infer` from one at a time.
+    Each may be called from several threads; the model is called by one of them at a time.
 
     Args:
         handler: a loaded handler, or a Handler class.
@@ -175,6 +175,7 @@ class Engine:
 
             self.profile = promised(self.loaded, self.profile)
         self._handler: Handler | None = None
+        self._inferring = threading.Lock()  # isolation infers on whatever thread postprocesses
         self._tap: Tap | None = None
 
     def __enter__(self) -> Self:
@@ -296,7 +297,7 @@ class Engine:
     def _infer(self, part: _Part, timings: dict[str, float]) -> None:
         if part.failure is not None:
             return
-        with self._stage(part, "inference", timings) as handler:
+        with self._inferring, self._stage(part, "inference", timings) as handler:
             part.value = self._inferred(handler, part)
             part.keep("inference")
 

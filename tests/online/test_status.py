@@ -27,8 +27,9 @@ def of(count: float, total: float) -> dict[str, float]:
             {"preprocess": 7.1, "inference": 2.0, "postprocess": 0.9},
             of(100, 0.1),
             of(100, 100),
-            "preprocess takes 71%",
+            "preprocess takes 71% of a batch's 100 ms, and the model idles for 80% of it: add --preprocess",
         ),
+        ({"preprocess": 1.0, "inference": 2.0}, of(100, 10), of(100, 3200), "add --preprocess-workers 1"),
         ({"preprocess": 1.0, "inference": 9.0}, of(100, 0.1), of(100, 100), "there is room for more traffic"),
         ({"inference": 1.0}, of(100, 10), of(100, 3200), "batches are full, so add --replicas"),
         ({"inference": 1.0}, of(100, 10), of(100, 100), "times as long for their turn: add --replicas"),
@@ -36,6 +37,18 @@ def of(count: float, total: float) -> dict[str, float]:
 )
 def test_a_sentence_says_what_takes_the_time(stages: Any, queue: Any, batches: Any, said: str):
     assert said in advice(stages, queue, batches, 32)
+
+
+@pytest.mark.parametrize(
+    ("stages", "waited_s", "said"),
+    [
+        ({"preprocess": 7.0, "inference": 3.0}, 10, "raise --preprocess-workers"),
+        ({"preprocess": 3.0, "inference": 7.0}, 100, "add --replicas"),
+        ({"preprocess": 3.0, "inference": 7.0}, 0.1, "there is room for more traffic"),
+    ],
+)
+def test_where_stages_overlap_it_says_what_else_would_help(stages: Any, waited_s: float, said: str):
+    assert said in advice(stages, of(100, waited_s), of(100, 3200), 64, preprocess_workers=1)
 
 
 @pytest.mark.slow
