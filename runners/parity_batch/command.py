@@ -106,6 +106,10 @@ def batch(
     preprocess_workers: Annotated[
         int | None, typer.Option(help="Threads that preprocess for each worker, its stages overlapped.")
     ] = None,
+    preprocess_processes: Annotated[
+        int | None,
+        typer.Option(help="Processes that preprocess for each worker, for preprocessing that keeps the GIL."),
+    ] = None,
     max_errors: Annotated[
         str | None,
         typer.Option(metavar="N|P%", help="Stop when more rows than this fail (any number may, but all)."),
@@ -152,6 +156,7 @@ def batch(
         batch_rows=batch_rows,
         workers=workers,
         preprocess_workers=preprocess_workers,
+        preprocess_processes=preprocess_processes,
         max_errors=max_errors,
         max_row_bytes=round(max_row_mb * 1024 * 1024),
         on_file_error=cast("Any", on_file_error),

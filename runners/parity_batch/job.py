@@ -87,6 +87,7 @@ def score(
                 metadata=file_metadata(ready.manifest),
                 batch_rows=ready.batch_rows,
                 preprocess_workers=ready.preprocess_workers,
+                preprocess_processes=settings.preprocess_processes or 0,
                 max_row_bytes=settings.max_row_bytes,
                 form=settings.form,
                 handler=loaded,

@@ -42,8 +42,8 @@ class Prepared:
     def preprocess_workers(self) -> int:
         """Threads that preprocess for each worker."""
         settings = self.settings
-        if settings.preprocess_workers is not None:
-            return settings.preprocess_workers
+        if settings.preprocess_workers is not None or settings.preprocess_processes:
+            return max(settings.preprocess_workers or 0, settings.preprocess_processes or 0)
         single = settings.workers == 1 or (settings.workers is None and self.profile.device != "cpu")
         return 1 if single and settings.engine == LOCAL else 0
 

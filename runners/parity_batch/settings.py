@@ -26,6 +26,8 @@ class Settings:
             and one for other devices. Another engine than "local" has defaults of its own.
         preprocess_workers: threads that preprocess for each of them, with its stages overlapped; by default
             0, no overlap, but 1 where there is a single worker.
+        preprocess_processes: processes that preprocess for each worker, each with the handler loaded, for
+            preprocessing that keeps the GIL; there are at least as many `preprocess_workers`.
         max_errors: the most rows that may fail before the job stops, a number or a share of all rows as "1%";
             by default any number but all of them.
         max_row_bytes: the most bytes that the inputs of a row may have; a larger row is a row error.
@@ -46,6 +48,7 @@ class Settings:
     batch_rows: int | None = None
     workers: int | None = None
     preprocess_workers: int | None = None
+    preprocess_processes: int | None = None
     max_errors: int | str | None = None
     max_row_bytes: int = MAX_ROW_BYTES
     on_file_error: Literal["stop", "skip"] = "stop"
@@ -65,6 +68,7 @@ class Settings:
             "batch_rows": 1,
             "workers": 1,
             "preprocess_workers": 0,
+            "preprocess_processes": 0,
             "max_errors": 0,
             "max_row_bytes": 1,
         }
@@ -105,7 +109,7 @@ class Settings:
         Raises:
             ConfigError: a key is unknown (near names are given), or a value is no number in range.
         """
-        known = ("batch_rows", "workers", "preprocess_workers")
+        known = ("batch_rows", "workers", "preprocess_workers", "preprocess_processes")
         found: dict[str, int] = {}
         for key, value in table.items():
             if key not in known:

@@ -37,6 +37,7 @@ class UnitTask:
         metadata: key-value metadata of every file.
         batch_rows: rows in a micro-batch.
         preprocess_workers: threads that preprocess for each engine.
+        preprocess_processes: processes that preprocess for each engine.
         max_row_bytes: the most bytes that the inputs of a row may have.
         form: which types columns are written as.
         handler: the handler, in the process that made the task; another process loads `placement`.
@@ -50,6 +51,7 @@ class UnitTask:
     metadata: Mapping[str, str]
     batch_rows: int
     preprocess_workers: int = 0
+    preprocess_processes: int = 0
     max_row_bytes: int = 64 * 1024 * 1024
     form: OutputForm = field(default_factory=OutputForm)
     handler: LoadedHandler | None = None
@@ -118,7 +120,7 @@ class UnitTask:
         if self.handler is None and self.placement is not None:
             self.handler = self.placement.load()
         assert self.handler is not None
-        return Engine(self.handler, self.profile).__enter__()
+        return Engine(self.handler, self.profile, preprocess_processes=self.preprocess_processes).__enter__()
 
 
 def _placement(loaded: LoadedHandler, profile: Profile) -> Placement:

@@ -94,6 +94,10 @@ def serve(
             help="Threads that preprocess while the model runs another batch; 0: one stage at a time (0)."
         ),
     ] = None,
+    preprocess_processes: Annotated[
+        int | None,
+        typer.Option(help="Processes that preprocess, for preprocessing that keeps Python's GIL (0)."),
+    ] = None,
     replicas: Annotated[
         int | None,
         typer.Option(help="Run each handler in so many processes of its own; 0: in the server's (0)."),
@@ -196,6 +200,7 @@ def serve(
         "client_limit": client_limit,
         "batch_limit_s": batch_limit_s,
         "preprocess_workers": preprocess_workers,
+        "preprocess_processes": preprocess_processes,
         "replicas": replicas,
         "gate": gate,
     }

@@ -30,7 +30,7 @@ from typing import Any
 import orjson
 
 from parity.codec.decoded import TooManyRowsError
-from parity.errors import MalformedError, ParityError, RowError
+from parity.errors import FingerprintError, MalformedError, ParityError, RowError, RunnerError
 from parity_online.batcher import QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError
 from parity_online.remote import ReplicaDiedError
@@ -103,6 +103,8 @@ def as_problem(error: BaseException) -> ProblemError:
         return ProblemError(503, "slot_hung", str(error), retry_after_s=1.0)
     if isinstance(error, ReplicaDiedError):
         return ProblemError(503, "replica_died", str(error), retry_after_s=1.0)
+    if isinstance(error, RunnerError | FingerprintError):  # a process that preprocesses cannot be replaced
+        return ProblemError(503, "process_died", str(error), retry_after_s=1.0)
     if isinstance(error, DeadlineExceededError):
         return ProblemError(504, "deadline", str(error))
     return ProblemError(500, "internal", "the server failed; its log tells more under this id")

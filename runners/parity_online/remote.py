@@ -49,10 +49,17 @@ class RemoteEngine:
         resolved: the profile with the certificate's buckets.
         preprocess_workers: threads that preprocess there, its stages overlapped; one more thread may then run
             batches here at once. 0: one batch at a time.
+        preprocess_processes: processes that preprocess for it; see `Engine`.
     """
 
     def __init__(
-        self, loaded: LoadedHandler, profile: Profile, resolved: Profile, *, preprocess_workers: int = 0
+        self,
+        loaded: LoadedHandler,
+        profile: Profile,
+        resolved: Profile,
+        *,
+        preprocess_workers: int = 0,
+        preprocess_processes: int = 0,
     ) -> None:
         self.loaded = loaded
         self.profile = resolved
@@ -61,6 +68,7 @@ class RemoteEngine:
         self._connection: socket.socket | None = None
         self._fingerprint: dict[str, str] = {}
         self._preprocess_workers = preprocess_workers
+        self._preprocess_processes = preprocess_processes
         self._numbers = itertools.count(1)
         self._sending = threading.Lock()
         self._waiting: dict[int, _Waiter] = {}
@@ -103,6 +111,7 @@ class RemoteEngine:
             "profile": self._configured.name,
             "profile_settings": self._configured.to_settings(),
             "preprocess_workers": self._preprocess_workers,
+            "preprocess_processes": self._preprocess_processes,
             "log_level": logging.getLevelName(logging.getLogger().level).lower(),
         }
         try:

@@ -85,7 +85,7 @@ def _open(config: dict[str, object]) -> Engine | Overlapped:
     loaded = replace(found, manifest=manifest)
     settings: list[str] = config["profile_settings"]  # pyright: ignore[reportAssignmentType] - ours
     profile = loaded.profile(str(config["profile"])).with_settings(settings)
-    engine = Engine(loaded, profile)
+    engine = Engine(loaded, profile, preprocess_processes=int(str(config["preprocess_processes"])))
     workers = int(str(config["preprocess_workers"]))
     return (Overlapped(engine, preprocess_workers=workers) if workers else engine).__enter__()
 

@@ -308,10 +308,16 @@ class ServedModel:
             self._driver.look_again()
 
     def _make_engine(self) -> EngineLike:
-        workers = self.settings.preprocess_workers
+        workers, processes = self.settings.preprocess_workers, self.settings.preprocess_processes
         if self.settings.replicas:
-            return RemoteEngine(self.loaded, self._configured, self.profile, preprocess_workers=workers)
-        engine = Engine(self.loaded, self._configured)
+            return RemoteEngine(
+                self.loaded,
+                self._configured,
+                self.profile,
+                preprocess_workers=workers,
+                preprocess_processes=processes,
+            )
+        engine = Engine(self.loaded, self._configured, preprocess_processes=processes)
         return Overlapped(engine, preprocess_workers=workers) if workers else engine
 
     def _open_capture(self, engine: EngineLike) -> CaptureWriter:

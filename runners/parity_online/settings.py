@@ -42,6 +42,8 @@ class ModelSettings:
             when None.
         preprocess_workers: threads that preprocess for each slot, its stages overlapped, so that a batch is
             preprocessed while another one is inferred; 0 runs the stages one after the other on one thread.
+        preprocess_processes: processes that preprocess for each slot, each with the handler loaded, for
+            preprocessing that keeps the GIL; there are at least as many `preprocess_workers`. 0: none.
         replicas: how many processes of its own a handler runs in; 0 runs it in the server's process.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
@@ -60,6 +62,7 @@ class ModelSettings:
     client_limit: int | None = None
     batch_limit_s: float | None = None
     preprocess_workers: int = 0
+    preprocess_processes: int = 0
     replicas: int = 0
     gate: Gate = "strict"
     capture: CaptureSettings = field(default_factory=CaptureSettings)
@@ -83,14 +86,18 @@ class ModelSettings:
         for key, what, most in (
             ("replicas", "processes", _REPLICAS_MOST),
             ("preprocess_workers", "threads", _WORKERS_MOST),
+            ("preprocess_processes", "processes", _WORKERS_MOST),
         ):
             value = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise _wrong(key, value, f"a number of {what}, 0 to {most}")
+        object.__setattr__(
+            self, "preprocess_workers", max(self.preprocess_workers, self.preprocess_processes)
+        )
         if self.preprocess_workers and self.slot == "loop":
             raise ConfigError(
-                "online settings slot = 'loop' and preprocess_workers exclude each other: on the event loop "
-                "stages cannot overlap; choose slot = 'thread', or 0 workers"
+                "online settings slot = 'loop' and preprocess_workers or preprocess_processes exclude each "
+                "other: on the event loop stages cannot overlap; choose slot = 'thread', or 0 of both"
             )
         for key, choices in (("slot", get_args(SlotChoice)), ("gate", get_args(Gate))):
             if getattr(self, key) not in choices:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeVar, cast
 
 from parity.batch import Batch
+from parity.engine import Engine
 from parity.errors import FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.pipeline import Overlapped, Step
@@ -376,6 +377,8 @@ class Slots:
             place.engine.kill()
         else:
             self._hung_threads += 1
+            if isinstance(place.engine, Engine | Overlapped):
+                place.engine.give_up()  # a thread that waits for a process goes on
         self._lose(place, "hung", f"a batch took longer than {self._limit_s:g} s")
 
     def _lose(self, place: _Place, cause: str, reason: str) -> None:

@@ -94,7 +94,7 @@ def advice(
     if waits and stage == "preprocess":
         return (
             f"{text}, more than {preprocess_workers} can do while the model runs: raise --preprocess-workers "
-            "where preprocess releases the GIL, or make it cheaper."
+            "where preprocess releases the GIL, or --preprocess-processes where it is Python that does not."
         )
     if waited_s > 2 * batch_s:
         text += f", and requests wait {waited_s / max(batch_s, 1e-9):.1f} times as long for their turn"

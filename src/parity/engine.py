@@ -24,15 +24,18 @@ from parity.codec.outputs import build_outputs
 from parity.errors import (
     CompileError,
     ConfigError,
+    FingerprintError,
     InputMutatedError,
     OutputError,
     ParityError,
     RowError,
+    RunnerError,
     StageError,
     shown,
 )
 from parity.handler import Context, Handler, LoadedHandler
 from parity.padding import UnpaddableError, cut, pad
+from parity.preprocessing import Preprocessors
 from parity.profile import Profile
 from parity.result import Result, StageValues, empty_batch
 from parity.stages import Tap, snapshot
@@ -40,6 +43,9 @@ from parity.stages import Tap, snapshot
 logger = logging.getLogger(__name__)
 
 _Rows = np.ndarray[Any, np.dtype[np.int64]]
+
+_NO_ROWS_FAULT = (CompileError, InputMutatedError, RunnerError, FingerprintError)
+"""What ends a batch as a whole, though it comes out of a stage."""
 
 _READ_ONLY = re.compile(
     r"(.*: )?(assignment destination|((output|sort|partition|underlying) )?array) is read-only"
@@ -161,13 +167,21 @@ class Engine:
     Args:
         handler: a loaded handler, or a Handler class.
         profile: device, precision, buckets; the handler's default profile when not given.
+        preprocess_processes: preprocess in so many processes of its own, which helps where that stage is
+            Python that keeps the GIL and several threads call `preprocess`; 0: here.
 
     Raises:
-        ConfigError: the handler has no schemas.
+        ConfigError: the handler has no schemas, or processes are asked for and it lives in this one only.
         CertificateError: the profile is exact, and no certificate holds here.
     """
 
-    def __init__(self, handler: LoadedHandler | type[Handler], profile: Profile | None = None) -> None:
+    def __init__(
+        self,
+        handler: LoadedHandler | type[Handler],
+        profile: Profile | None = None,
+        *,
+        preprocess_processes: int = 0,
+    ) -> None:
         self.loaded = handler if isinstance(handler, LoadedHandler) else LoadedHandler.of(handler)
         self.profile = profile if profile is not None else self.loaded.profile()
         if self.profile.exact:
@@ -177,6 +191,9 @@ class Engine:
         self._handler: Handler | None = None
         self._inferring = threading.Lock()  # isolation infers on whatever thread postprocesses
         self._tap: Tap | None = None
+        self._preprocessors: Preprocessors | None = None
+        if preprocess_processes:
+            self._preprocessors = Preprocessors(self.loaded, self.profile, preprocess_processes)
 
     def __enter__(self) -> Self:
         """Set the numerics, make the handler and initialize it.
@@ -210,10 +227,16 @@ class Engine:
                 stage="initialize",
             ) from exc
         self._handler = handler
+        if self._preprocessors is not None:
+            self._preprocessors.open()
         if self.profile.exact:
             from parity.exact import admit
 
-            admit(self)
+            try:
+                admit(self)
+            except BaseException:
+                self.__exit__(None, None, None)
+                raise
         self._tap = Tap.from_environment()
         if self._tap is not None:
             self._tap.enter(self.fingerprint())
@@ -224,6 +247,25 @@ class Engine:
     ) -> None:
         """Let go of the handler and what it loaded."""
         self._handler = None
+        if self._preprocessors is not None:
+            self._preprocessors.close()
+
+    def give_up(self) -> None:
+        """End the processes that preprocess, from any thread: whoever waits for one gets a RunnerError."""
+        if self._preprocessors is not None:
+            self._preprocessors.kill()
+
+    def preprocess_here(self, batch: Batch) -> Any:
+        """What the handler's preprocess makes of a batch, for a process that does nothing else.
+
+        Raises:
+            Exception: whatever it raises.
+        """
+        part = _Part(batch, np.arange(batch.num_rows, dtype=np.int64), None)
+        self._preprocess(part, {})
+        if part.failure is not None:
+            raise part.failure.exc
+        return part.value
 
     def fingerprint(self) -> dict[str, str]:
         """The environment's fingerprint with the handler's name, version and digests."""
@@ -291,7 +333,10 @@ class Engine:
 
     def _preprocess(self, part: _Part, timings: dict[str, float]) -> None:
         with self._stage(part, "preprocess", timings) as handler:
-            part.value = handler.preprocess(part.batch)
+            if self._preprocessors is None:
+                part.value = handler.preprocess(part.batch)
+            else:
+                part.value = self._preprocessors.preprocess(part.batch)
             part.keep("preprocess")
 
     def _infer(self, part: _Part, timings: dict[str, float]) -> None:
@@ -333,7 +378,7 @@ class Engine:
             with _noted(self.loaded.name, stage, part.batch.num_rows), _inference_mode():
                 yield self._handler
         except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
-            if isinstance(exc, CompileError):
+            if isinstance(exc, _NO_ROWS_FAULT):
                 raise
             if _is_mutation(exc):
                 raise InputMutatedError(

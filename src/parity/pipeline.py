@@ -144,6 +144,10 @@ class Overlapped:
         if self._device is not None:
             self._device.close()
 
+    def give_up(self) -> None:
+        """See `Engine.give_up`."""
+        self._engine.give_up()
+
     def fingerprint(self) -> dict[str, str]:
         """The engine's fingerprint."""
         return self._engine.fingerprint()

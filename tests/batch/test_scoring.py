@@ -57,8 +57,11 @@ def test_the_bytes_do_not_depend_on_workers_or_overlap(
     monkeypatch.setattr(plan, "UNIT_BYTES", 20_000)
     write_orders(tmp_path / "in", (3000, 4000, 1), row_group_rows=500)
     found: list[dict[str, bytes]] = []
-    for position, (workers, preprocess) in enumerate([(1, 0), (1, 3), (2, 0), (4, 1)]):
-        settings = Settings(workers=workers, preprocess_workers=preprocess, batch_rows=100)
+    ways = [(1, 0, 0), (1, 3, 0), (2, 0, 0), (4, 1, 0), (1, 0, 2)]
+    for position, (workers, preprocess, processes) in enumerate(ways):
+        settings = Settings(
+            workers=workers, preprocess_workers=preprocess, preprocess_processes=processes, batch_rows=100
+        )
         score(tmp_path / "in", tmp_path / f"out-{position}", ORDERS, columns=["note"], settings=settings)
         found.append(contents(tmp_path / f"out-{position}"))
     assert len([name for name in found[0] if name.startswith("part-")]) > 4
@@ -198,7 +201,9 @@ def test_a_wrong_setting_of_the_handler_is_named(
         score(tmp_path / "in", tmp_path / "out", handler)
 
 
-@pytest.mark.parametrize("setting", ["batch_rows", "workers", "max_errors", "preprocess_workers"])
+@pytest.mark.parametrize(
+    "setting", ["batch_rows", "workers", "max_errors", "preprocess_workers", "preprocess_processes"]
+)
 def test_a_setting_out_of_range_is_refused(setting: str) -> None:
     with pytest.raises(ConfigError, match=setting):
         Settings(**{setting: -1})  # pyright: ignore[reportArgumentType] - one of the integers

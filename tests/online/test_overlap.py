@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from parity.errors import ConfigError
@@ -141,6 +142,45 @@ def test_a_drain_finishes_what_is_in_any_stage(tmp_path: Path):
         (tmp_path / "go").touch()
         assert [future.result()[1]["y"] for future in held] == [3, 5, 7]
         assert server.wait() == 0
+
+
+def test_preprocessing_in_processes_survives_their_death_and_ends_with_the_server(tmp_path: Path):
+    arguments = [STEPS, "--preprocess-processes", "1", "--show-failures", "--batch-limit-s", "20"]
+    rows = [{"x": x, "act": act} for x, act in enumerate(["", "reject", "raise", ""])]
+    with ServerProcess(arguments) as server, ThreadPoolExecutor(8) as pool:
+        assert [post(server, row)[0] for row in rows] == [200, 400, 500, 200]
+        held = pool.submit(post, server, {"x": 7, "prepare": str(tmp_path / "go"), "seen": str(tmp_path)})
+        until((tmp_path / "preprocess-7").exists)
+        (process,) = processes_of(server)
+        process.kill()
+        (tmp_path / "go").touch()
+        assert held.result() == (200, {"x": 7, "y": 15, "rows": 1}), "tried once more by another process"
+        assert "event=preprocess_process_replaced" in server.log()
+        left = processes_of(server)
+        assert len(left) == 1
+        assert server.stop() == 0
+    gone, alive = psutil.wait_procs(left, timeout=20)
+    assert (len(gone), alive) == (1, [])
+
+
+def test_a_process_that_hangs_while_it_preprocesses_is_ended_with_its_slot(tmp_path: Path):
+    arguments = [STEPS, "--preprocess-processes", "1", "--batch-limit-s", "0.5"]
+    with ServerProcess(arguments) as server, ThreadPoolExecutor(2) as pool:
+        before = processes_of(server)
+        stuck = pool.submit(post, server, {"x": 1, "prepare": str(tmp_path / "never")})
+        assert stuck.result()[0] == 503
+        until(lambda: ask(server.url, "GET", "/v2/health/ready")[0] == 200)
+        assert psutil.wait_procs(before, timeout=20)[1] == []
+        assert metric(server.url, "parity_slots_lost_total", cause="hung") == 1
+        assert post(server, {"x": 5})[1]["y"] == 11
+
+
+def processes_of(server: ServerProcess) -> list[psutil.Process]:
+    return [
+        child
+        for child in psutil.Process(server.pid).children(recursive=True)
+        if "parity.preprocess_process" in " ".join(child.cmdline())
+    ]
 
 
 def test_the_event_loop_has_no_stages_that_overlap():
