@@ -26,10 +26,12 @@ _BYTES_IN_MB = 1024 * 1024
 def serve(
     handlers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="HANDLER...", help="Handlers: a folder, file.py:Class or module:Class."),
+        typer.Argument(
+            metavar="HANDLER...", help="Handlers: a folder, archive, file.py:Class or module:Class."
+        ),
     ] = None,
     models: Annotated[
-        Path | None, typer.Option(help="A model repository: NAME/VERSION/ of handler folders.")
+        Path | None, typer.Option(help="A model repository: NAME/VERSION/ of handler folders or archives.")
     ] = None,
     poll_s: Annotated[
         float | None,
@@ -101,6 +103,19 @@ def serve(
     replicas: Annotated[
         int | None,
         typer.Option(help="Run each handler in so many processes of its own; 0: in the server's (0)."),
+    ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE,...",
+            help="Devices for the replicas in turn, such as cuda:0,cuda:1 (the profile's).",
+        ),
+    ] = None,
+    start_timeout_s: Annotated[
+        float | None,
+        typer.Option(
+            "--start-timeout", help="Seconds a replica may take to load before it is started anew (600)."
+        ),
     ] = None,
     gate: Annotated[
         str | None,
@@ -202,6 +217,8 @@ def serve(
         "preprocess_workers": preprocess_workers,
         "preprocess_processes": preprocess_processes,
         "replicas": replicas,
+        "devices": None if devices is None else [device.strip() for device in devices.split(",")],
+        "start_timeout_s": start_timeout_s,
         "gate": gate,
     }
     settings = ServerSettings(

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -56,14 +57,19 @@ async def divergences_of(model: ServedModel) -> list[str]:
     if not cases:
         logger.warning("event=gate_without_goldens model=%s", logs.text(model.name))
     found: list[str] = []
-    for case in cases:
+    devices = model.devices
+    for device, case in itertools.product(devices, cases):
+        where = f" on {device}" if len(devices) > 1 else ""
         try:
+            model.only_on(device if where else None)
             result = await _answers(model, case)
         except Exception as exc:
-            found.append(f"golden case {case.name!r} could not be run: {type(exc).__name__}: {exc}")
+            found.append(f"golden case {case.name!r}{where} could not be run: {type(exc).__name__}: {exc}")
             logger.error("event=gate_failed model=%s", logs.text(model.name), exc_info=exc)
             continue
-        rules = golden.case_tolerances(case, model.profile)
+        finally:
+            model.only_on(None)
+        rules = golden.case_tolerances(case, replace(model.profile, device=device))
         comparison = compare(case.expected, result.to_table(), rules, inputs=case.inputs)
         logger.info(
             "event=gate_compared model=%s case=%s rows=%d verdict=%s",
@@ -72,9 +78,9 @@ async def divergences_of(model: ServedModel) -> list[str]:
             comparison.rows,
             comparison.verdict,
         )
-        model.goldens.append(f"{case.name}: {comparison.verdict}, {comparison.rows} rows")
+        model.goldens.append(f"{case.name}{where}: {comparison.verdict}, {comparison.rows} rows")
         if not comparison:
-            found.append(f"golden case {case.name!r}: {comparison.summary()}")
+            found.append(f"golden case {case.name!r}{where}: {comparison.summary()}")
     return found
 
 

@@ -6,7 +6,7 @@ Labels: `model`, `version`; where it says so also `protocol` ("predictions" or "
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -82,6 +82,12 @@ class Metrics:
         )
         self.queue_rows = Gauge("parity_queue_rows", "Rows waiting", _LABELS, registry=self.registry)
         self.slots = Gauge("parity_slots", "Slots that can take a batch", _LABELS, registry=self.registry)
+        self.device_slots = Gauge(
+            "parity_device_slots",
+            "Slots that can take a batch, by their device",
+            (*_LABELS, "device"),
+            registry=self.registry,
+        )
         self.slots_lost = self._counter(
             "parity_slots_lost", "Slots whose batch hung, or whose process died", (*_LABELS, "cause")
         )
@@ -142,6 +148,7 @@ class ModelMetrics:
         labels = (name, version)
         self._labels = labels
         self._metrics = metrics
+        self._devices: set[str] = set()
         self.statistics = Statistics()
         self._tally = metrics.aliases.tally(name, version)
         self._request_seconds = {p: metrics.request_seconds.labels(*labels, p) for p in PROTOCOLS}
@@ -173,11 +180,20 @@ class ModelMetrics:
         self.ready = self._metrics.ready.labels(*self._labels)
         self._metrics.queue_rows.labels(*self._labels).set_function(queued_rows)
 
+    def show_slots(self, by_device: Mapping[str, int]) -> None:
+        """Tell how many slots can take a batch, for each device."""
+        self.slots.set(sum(by_device.values()))
+        self._devices |= set(by_device)
+        for device, alive in by_device.items():
+            self._metrics.device_slots.labels(*self._labels, device).set(alive)
+
     def forget(self) -> None:
         """Drop the gauges of a model that is gone; what was counted stays."""
         self._metrics.ready.remove(*self._labels)
         self._metrics.queue_rows.remove(*self._labels)
         self._metrics.slots.remove(*self._labels)
+        for device in self._devices:
+            self._metrics.device_slots.remove(*self._labels, device)
         if self._tally is not None:
             self._tally.queued = float
 

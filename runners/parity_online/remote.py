@@ -40,6 +40,10 @@ class ReplicaDiedError(ParityError):
     """The process that ran a batch ended before it had answered."""
 
 
+class StartTimeoutError(RunnerError):
+    """A replica took longer to load than it may, and was ended."""
+
+
 class RemoteEngine:
     """One handler under one profile in a process of its own; a context manager.
 
@@ -50,6 +54,7 @@ class RemoteEngine:
         preprocess_workers: threads that preprocess there, its stages overlapped; one more thread may then run
             batches here at once. 0: one batch at a time.
         preprocess_processes: processes that preprocess for it; see `Engine`.
+        start_timeout_s: how long it may take to load the handler.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class RemoteEngine:
         *,
         preprocess_workers: int = 0,
         preprocess_processes: int = 0,
+        start_timeout_s: float = 600.0,
     ) -> None:
         self.loaded = loaded
         self.profile = resolved
@@ -69,6 +75,7 @@ class RemoteEngine:
         self._fingerprint: dict[str, str] = {}
         self._preprocess_workers = preprocess_workers
         self._preprocess_processes = preprocess_processes
+        self._start_timeout_s = start_timeout_s
         self._numbers = itertools.count(1)
         self._sending = threading.Lock()
         self._waiting: dict[int, _Waiter] = {}
@@ -89,6 +96,7 @@ class RemoteEngine:
         """Start the process and load the handler there.
 
         Raises:
+            StartTimeoutError: it took too long; the process was ended.
             RunnerError: the handler could not be loaded, or the process died.
         """
         # Imported late, and only for its constants: `python -m` runs that module as a program.
@@ -116,7 +124,15 @@ class RemoteEngine:
         }
         try:
             send_frame(ours, replica.CONFIGURE, orjson.dumps(config))
+            ours.settimeout(self._start_timeout_s)
             kind, _, body = receive_frame(ours)
+            ours.settimeout(None)
+        except TimeoutError as exc:
+            self.kill()
+            raise StartTimeoutError(
+                f"a replica of {self.loaded.name} on {self.profile.device} took longer than "
+                f"{self._start_timeout_s:g} s to load the handler (--start-timeout), and was ended"
+            ) from exc
         except (EOFError, OSError) as exc:
             self.kill()
             raise RunnerError(f"a replica of {self.loaded.name} {self._end()} while it loaded") from exc

@@ -1,9 +1,10 @@
 """Where models come from, and their coming and going while the server runs.
 
-A model repository is a folder NAME/VERSION/ of handler folders. A version that appears, changes or goes is
-taken over when the poll finds it or the repository API asks. A changed version is loaded beside the one that
-serves, warmed up and put before its goldens; only then does it take its place, and the old one finishes
-what it has accepted. One that fails leaves the old one in place and says why in the index.
+A model repository is a folder NAME/VERSION/ of handler folders, or of folders with a handler archive. A
+version that appears, changes or goes is taken over when the poll finds it or the repository API asks. A
+changed version is loaded beside the one that serves, warmed up and put before its goldens; only then does it
+take its place, and the old one finishes what it has accepted. One that fails leaves the old one in place and
+says why in the index.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from parity.archive import SUFFIX
 from parity.errors import ConfigError, ParityError, did_you_mean, shown
 from parity.handler import LoadedHandler, files_of
 from parity.manifest import FILE_NAME
@@ -71,7 +73,7 @@ class Repository:
         """Serve a model that was made at start; it is opened by `open_model` as all are."""
         key = (model.name, model.version)
         self._handlers[key] = model.loaded
-        self._applied[key] = signature(model.loaded.root)
+        self._applied[key] = signature(home(model.loaded))
         self._models.put(model)
 
     async def poll(self, every_s: float) -> None:
@@ -170,18 +172,16 @@ class Repository:
         """What is there now: the repository's versions, and the folders of handlers named at start."""
         paths = {} if self._folder is None else scan(self._folder)
         for key, loaded in self._handlers.items():
-            if (
-                loaded.root is not None
-                and loaded.root.is_dir()
-                and key not in paths
-                and not self._is_in_folder(key)
-            ):
-                paths[key] = loaded.root
+            place = home(loaded)
+            if place is not None and place.exists() and key not in paths and not self._is_in_folder(key):
+                paths[key] = place
         return {key: (path, signature(path)) for key, path in paths.items()}
 
     def _is_in_folder(self, key: Key) -> bool:
-        root = self._handlers[key].root if key in self._handlers else None
-        return self._folder is not None and (root is None or self._folder.resolve() in root.parents)
+        place = home(self._handlers[key]) if key in self._handlers else None
+        return self._folder is not None and (
+            place is None or self._folder.resolve() in place.resolve().parents
+        )
 
     async def _take_over(self, key: Key, path: Path) -> None:
         """Load a version, and let it serve once it is ready; one that fails is told by the index."""
@@ -267,24 +267,43 @@ def scan(folder: Path) -> dict[Key, Path]:
         for model in sorted(folder.iterdir())
         if model.is_dir() and _is_named(model)
         for version in sorted(model.iterdir())
-        if _is_named(version) and ((version / HANDLER_FILE).is_file() or (version / FILE_NAME).is_file())
+        if _is_named(version)
+        and ((version / HANDLER_FILE).is_file() or (version / FILE_NAME).is_file() or _archives(version))
     }
 
 
+def home(loaded: LoadedHandler) -> Path | None:
+    """Where a handler's files are to be looked at: its folder, or its archive."""
+    place = Path(loaded.ref) if loaded.ref else None
+    return place if place is not None and place.suffix == SUFFIX and not place.is_dir() else loaded.root
+
+
+def _archives(version: Path) -> list[Path]:
+    """The archives in a folder of a version that is no handler's own folder."""
+    if not version.is_dir():
+        return []
+    return sorted(path for path in version.glob(f"*{SUFFIX}") if _is_named(path) and path.is_file())
+
+
 def load_version(path: Path, name: str, version: str) -> LoadedHandler:
-    """The handler in a repository's folder NAME/VERSION, under that name and version.
+    """The handler or archive in a repository's folder NAME/VERSION, under that name and version.
 
     Raises:
-        ConfigError: its handler.toml gives another name or version.
+        ConfigError: its handler.toml gives another name or version, or there are several archives.
         Exception: see `parity.registry.load_handler`.
     """
-    loaded = load_handler(path)
-    declared = _declared(path / FILE_NAME)
+    archives = [] if (path / HANDLER_FILE).is_file() or (path / FILE_NAME).is_file() else _archives(path)
+    if len(archives) > 1:
+        names = ", ".join(archive.name for archive in archives)
+        raise ConfigError(f"{path} holds several archives, and a version is one: {names}; leave one there")
+    loaded = load_handler(archives[0] if archives else path)
+    declared = _declared((loaded.root or path) / FILE_NAME)
     for key, place in (("name", name), ("version", version)):
         if declared.get(key, place) != place:
+            file = (archives[0] if archives else path) / FILE_NAME
             raise ConfigError(
-                f"{path / FILE_NAME}: {key} = {declared[key]!r}, but its place in the model repository says "
-                f"{place!r}; make them the same, or leave {key} out"
+                f"{file}: {key} = {declared[key]!r}, but its place in the model repository says {place!r}; "
+                f"make them the same, or leave {key} out"
             )
     return replace(loaded, manifest=replace(loaded.manifest, name=name, version=version))
 
@@ -294,7 +313,7 @@ def signature(root: Path | None) -> Signature:
     if root is None:
         return ()
     found: list[tuple[str, int, int]] = []
-    for path in files_of(root):
+    for path in [root] if root.is_file() else [*files_of(root), *_archives(root)]:
         try:
             stat = path.stat()
         except FileNotFoundError:

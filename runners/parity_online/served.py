@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from parity.capture import CaptureWriter, Origin, Scored, Share
 from parity.codec.oip import describe
 from parity.codec.rows import RowDecoder, dumps, encode_rows
 from parity.engine import Engine
-from parity.errors import RowError
+from parity.errors import FingerprintError, RowError, RunnerError
 from parity.handler import LoadedHandler
 from parity.pipeline import Overlapped
 from parity.profile import Profile
@@ -44,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 _SLOW_BATCHES_ALLOWED = 3
 _RETIRE_LOOK_S = 0.01
+
+_NO_REQUESTS_FAULT = (ReplicaDiedError, SlotHungError, RunnerError, FingerprintError)
 
 TIMER_SLACK_S = 0.001
 """libuv's timers have milliseconds and fire up to one late."""
@@ -140,6 +142,8 @@ class ServedModel:
         self.loaded = loaded
         self.name = loaded.name
         self.version = loaded.version
+        if settings.devices:
+            profile = replace(profile, device=settings.devices[0])
         self.engine = Engine(loaded, profile)
         self._configured = profile
         self.profile = self.engine.profile  # with the buckets of a certificate, where the profile is exact
@@ -163,6 +167,11 @@ class ServedModel:
         self._capture: CaptureWriter | None = None
         self._slow_batches = 0
         self._batches = itertools.count(1)
+
+    @property
+    def devices(self) -> list[str]:
+        """The devices that it runs on, each once."""
+        return list(dict.fromkeys(self.settings.devices)) or [self.profile.device]
 
     @property
     def captures(self) -> bool:
@@ -206,6 +215,7 @@ class ServedModel:
             self.name,
             limit_s=settings.batch_limit_s or settings.timeout_s,
             preprocess_workers=settings.preprocess_workers,
+            start_timeout_s=settings.start_timeout_s,
             observer=self,
         )
         batch_s = await slots.open(lambda engine: warm_up(engine, settings.max_batch))
@@ -227,15 +237,15 @@ class ServedModel:
             timer_slack_s=TIMER_SLACK_S,
             capacity=slots.capacity,
             has_room=lambda: slots.has_room,
-            # One request may be to blame; not where the slot is lost with the batch.
-            runs_apart=lambda error: not isinstance(error, ReplicaDiedError | SlotHungError),
+            # One request may be to blame; not where a slot, or a process that preprocesses, is lost.
+            runs_apart=lambda error: not isinstance(error, _NO_REQUESTS_FAULT),
         )
-        self.metrics.slots.set(slots.alive)
+        self.metrics.show_slots(slots.alive_by_device(self.devices))
         logger.info(
             "event=loaded model=%s version=%s device=%s load_s=%.3f warm_batch_ms=%.3f slot=%s max_batch=%d",
             logs.text(self.name),
             logs.text(self.version),
-            self.profile.device,
+            ",".join(self.devices),
             time.perf_counter() - started,
             batch_s * 1000.0,
             self.slot_kind,
@@ -290,7 +300,10 @@ class ServedModel:
 
     def slots_changed(self, alive: int, reason: str) -> None:
         """See `parity_online.slots.Observer`."""
-        self.metrics.slots.set(alive)
+        if self._slots is not None:
+            self.metrics.show_slots(self._slots.alive_by_device(self.devices))
+        if self.state == "loading" and reason:
+            self.reason = reason
         if self._driver is not None:
             self._driver.set_capacity(self._slots.capacity if self._slots is not None else alive)
         if alive == 0 and self.state in ("ready", "recovering"):
@@ -307,15 +320,24 @@ class ServedModel:
         if self._driver is not None:
             self._driver.look_again()
 
-    def _make_engine(self) -> EngineLike:
+    def only_on(self, device: str | None) -> None:
+        """Let batches run on this device only, as the gate does for one after the other; None: on all."""
+        if self._slots is not None:
+            self._slots.only_on(device)
+        self.slot_freed()
+
+    def _make_engine(self, number: int) -> EngineLike:
         workers, processes = self.settings.preprocess_workers, self.settings.preprocess_processes
         if self.settings.replicas:
+            devices = self.settings.devices or (self.profile.device,)
+            device = devices[number % len(devices)]
             return RemoteEngine(
                 self.loaded,
-                self._configured,
-                self.profile,
+                replace(self._configured, device=device),
+                replace(self.profile, device=device),
                 preprocess_workers=workers,
                 preprocess_processes=processes,
+                start_timeout_s=self.settings.start_timeout_s,
             )
         engine = Engine(self.loaded, self._configured, preprocess_processes=processes)
         return Overlapped(engine, preprocess_workers=workers) if workers else engine

@@ -43,7 +43,7 @@ from parity_online.keys import Keys, read_keys
 from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
-from parity_online.repository import Repository, require_compatible
+from parity_online.repository import Repository, home, require_compatible
 from parity_online.served import Mirror, ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from parity_online.shadow import Shadow, ShadowName
@@ -230,9 +230,8 @@ def _grpc_service(
 
 
 def _is_in(loaded: LoadedHandler, folder: Path | None) -> bool:
-    return (
-        folder is not None and loaded.root is not None and folder.resolve() in loaded.root.resolve().parents
-    )
+    place = home(loaded)
+    return folder is not None and place is not None and folder.resolve() in place.resolve().parents
 
 
 class _Server(uvicorn.Server):

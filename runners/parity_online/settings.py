@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -45,6 +46,9 @@ class ModelSettings:
         preprocess_processes: processes that preprocess for each slot, each with the handler loaded, for
             preprocessing that keeps the GIL; there are at least as many `preprocess_workers`. 0: none.
         replicas: how many processes of its own a handler runs in; 0 runs it in the server's process.
+        devices: where replicas run, one after the other and round again; as many replicas as devices where
+            `replicas` is 0. Without any, all run on the profile's.
+        start_timeout_s: how long a replica may take to load the handler before it is ended and started anew.
         gate: what a golden case that diverges at start does: "strict" keeps the handler from becoming ready,
             "warn" logs and counts it, "off" runs no goldens.
         capture: whether and how its traffic is recorded.
@@ -64,6 +68,8 @@ class ModelSettings:
     preprocess_workers: int = 0
     preprocess_processes: int = 0
     replicas: int = 0
+    devices: tuple[str, ...] = ()
+    start_timeout_s: float = 600.0
     gate: Gate = "strict"
     capture: CaptureSettings = field(default_factory=CaptureSettings)
 
@@ -91,6 +97,18 @@ class ModelSettings:
             value = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise _wrong(key, value, f"a number of {what}, 0 to {most}")
+        _require_seconds("start_timeout_s", self.start_timeout_s, least=0.001)
+        devices = cast("Any", self.devices)
+        if not isinstance(devices, list | tuple) or not all(map(_is_device, cast("Any", devices))):
+            raise _wrong("devices", devices, "a list of devices, such as ['cuda:0', 'cuda:1'] or ['cpu']")
+        object.__setattr__(self, "devices", tuple(devices))
+        if self.devices and not self.replicas:
+            object.__setattr__(self, "replicas", len(self.devices))
+        if self.replicas < len(self.devices):
+            raise ConfigError(
+                f"online settings replicas = {self.replicas} and devices = {list(self.devices)}: some "
+                "devices would idle; give each a replica, or leave replicas out"
+            )
         object.__setattr__(
             self, "preprocess_workers", max(self.preprocess_workers, self.preprocess_processes)
         )
@@ -211,6 +229,10 @@ class ServerSettings:
                 raise ConfigError(f"TLS: no such file {path}")
         if self.body_limit_bytes < 1:
             raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")
+
+
+def _is_device(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"cpu|cuda(:\d+)?", value) is not None
 
 
 def _require_seconds(key: str, value: object, least: float) -> None:

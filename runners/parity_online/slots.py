@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeVar, cast
 
@@ -26,7 +26,7 @@ from parity.pipeline import Overlapped, Step
 from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
-from parity_online.remote import RemoteEngine, ReplicaDiedError
+from parity_online.remote import RemoteEngine, ReplicaDiedError, StartTimeoutError
 from parity_online.slot import LoopSlot, Slot, SlotKind, ThreadSlot
 
 logger = logging.getLogger(__name__)
@@ -165,22 +165,24 @@ class Slots:
     """The slots of one model; everything on the event loop.
 
     Args:
-        make: makes an engine, not yet entered.
+        make: makes the engine of a slot with this number, not yet entered.
         count: how many slots.
         name: the model's name, for threads and logs.
         limit_s: how long a batch may take.
         preprocess_workers: threads that preprocess for each, its stages overlapped; 0: a batch at a time.
+        start_timeout_s: how long loading may take before it is said; a replica ends itself then.
         observer: hears what becomes of the slots.
     """
 
     def __init__(
         self,
-        make: Callable[[], EngineLike],
+        make: Callable[[int], EngineLike],
         count: int,
         name: str,
         *,
         limit_s: float,
         preprocess_workers: int = 0,
+        start_timeout_s: float = 600.0,
         observer: Observer,
     ) -> None:
         self._make = make
@@ -188,27 +190,47 @@ class Slots:
         self._name = name
         self._limit_s = limit_s
         self._lanes = preprocess_workers + 1
+        self._start_timeout_s = start_timeout_s
+        self._device: str | None = None
         self._observer = observer
         self._places: dict[int, _Place] = {}
         self._warm_up: Callable[[EngineLike], float] = lambda _: 0.0
         self._hung_threads = 0
-        self._missing: list[_Place] = []
+        self._missing: list[tuple[int, LoadedHandler]] = []
         self._pauses: dict[int, float] = {}
         self._replacing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._loop_slot: LoopSlot | None = None
 
     async def open(self, warm_up: Callable[[EngineLike], float]) -> float:
-        """Enter all engines and warm them up; the seconds that a warm batch takes on the slowest."""
+        """Enter the engines and warm them up; the seconds that a warm batch takes on the slowest.
+
+        Replicas that take too long to load are started again and again, until there is one: with that the
+        model is open, and the others follow.
+        """
         self._warm_up = warm_up
-        await asyncio.to_thread(lambda: self._make().loaded.digests)  # known before anything can change
-        opened = await asyncio.gather(
-            *(self._open(number) for number in range(self._count)), return_exceptions=True
-        )
-        for found in opened:
-            if isinstance(found, BaseException):
-                await self.close()  # those that did open
-                raise found
+        loaded = self._make(0).loaded
+        await asyncio.to_thread(lambda: loaded.digests)  # known before anything can change
+        pause_s = 0.0
+        while True:
+            await asyncio.sleep(pause_s)
+            if self._is_closed:
+                raise RunnerError(f"model {self._name} was closed while it loaded")
+            opened = await asyncio.gather(
+                *(self._open(number) for number in range(self._count)), return_exceptions=True
+            )
+            for found in opened:
+                if isinstance(found, BaseException) and not isinstance(found, StartTimeoutError):
+                    await self.close()  # those that did open
+                    raise found
+            hung = [number for number, found in enumerate(opened) if isinstance(found, StartTimeoutError)]
+            for number in hung:
+                self._say_late(number, f"{opened[number]}; it is started again")
+            if len(hung) < self._count:
+                break
+            pause_s = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)
+        for number in hung:
+            self._start_replacing(number, loaded)
         if any(isinstance(place.engine, RemoteEngine) for place in self._places.values()):
             self._watch()
         return max(found for found in opened if isinstance(found, float))
@@ -226,7 +248,26 @@ class Slots:
     @property
     def has_room(self) -> bool:
         """Whether a slot can take a batch now."""
-        return self._loop_slot is not None or any(place.has_room for place in self._places.values())
+        return self._loop_slot is not None or any(place.has_room for place in self._usable())
+
+    def alive_by_device(self, devices: Sequence[str]) -> dict[str, int]:
+        """How many slots on each device, of these at least, can take a batch."""
+        found = dict.fromkeys(devices, 0)
+        for place in self._places.values():
+            device = place.engine.profile.device
+            found[device] = found.get(device, 0) + 1
+        return found
+
+    def only_on(self, device: str | None) -> None:
+        """Run batches on this device only from now on, or on all (None)."""
+        self._device = device
+
+    def _usable(self) -> list[_Place]:
+        return [
+            place
+            for place in self._places.values()
+            if self._device is None or place.engine.profile.device == self._device
+        ]
 
     @property
     def kind(self) -> SlotKind:
@@ -252,9 +293,7 @@ class Slots:
         if self._loop_slot is not None:
             place = next(iter(self._places.values()))
             return self._loop_slot.run(lambda: job(place.engine.run))
-        place = min(
-            (place for place in self._places.values() if place.has_room), key=lambda place: len(place.runs)
-        )
+        place = min((place for place in self._usable() if place.has_room), key=lambda place: len(place.runs))
         loop = asyncio.get_running_loop()
         outer: asyncio.Future[T] = loop.create_future()
         run = _Run(place.idle.pop())
@@ -330,6 +369,8 @@ class Slots:
     async def _end(self, place: _Place) -> None:
         if place.runs and isinstance(place.engine, RemoteEngine):
             place.engine.kill()
+        elif place.runs and isinstance(place.engine, Engine | Overlapped):
+            place.engine.give_up()
         if not place.runs:
             await place.lanes[0].run(lambda: place.engine.__exit__(None, None, None))
         place.close()
@@ -340,7 +381,16 @@ class Slots:
             ThreadSlot(loop, f"parity-slot-{self._name}-{number}{f'-{lane}' if lane else ''}")
             for lane in range(self._lanes)
         ]
-        engine = self._make()
+        engine = self._make(number)
+        late = None
+        if not isinstance(engine, RemoteEngine):
+            late = loop.call_later(
+                self._start_timeout_s,
+                self._say_late,
+                number,
+                f"loading the handler takes longer than {self._start_timeout_s:g} s; in the server's process "
+                "it cannot be ended, with --replicas 1 it can",
+            )
         try:
             await lanes[0].run(engine.__enter__)
             batch_s = await lanes[0].run(lambda: self._warm_up(engine))
@@ -352,8 +402,20 @@ class Slots:
             for lane in lanes:
                 lane.close()
             raise
+        finally:
+            if late is not None:
+                late.cancel()
         self._places[number] = _Place(number, engine, lanes)
         return batch_s
+
+    def _say_late(self, number: int, reason: str) -> None:
+        logger.error(
+            "event=slot_start_late model=%s slot=%d reason=%s",
+            logs.text(self._name),
+            number,
+            logs.text(reason),
+        )
+        self._observer.slots_changed(self.alive, reason)
 
     def _look_at(self, place: _Place, run: _Run) -> None:
         """Give a slot up whose batch takes too long, and look again later where the batch only waited."""
@@ -385,6 +447,8 @@ class Slots:
         if self._places.get(place.number) is not place or self._is_closed:
             return
         del self._places[place.number]
+        if isinstance(place.engine, RemoteEngine):
+            place.close()
         self._observer.slot_lost(cause)
         hopeless = self._hung_threads >= HUNG_MOST
         logger.error(
@@ -396,50 +460,48 @@ class Slots:
             logs.text(reason),
         )
         if hopeless:
-            self._missing.append(place)
+            self._missing.append((place.number, place.engine.loaded))
             reason = (
                 f"{self._hung_threads} batches hang, and threads cannot be ended; start the server anew, or "
                 "with --replicas 1, where a process that hangs is ended"
             )
         else:
             reason = f"{reason}; its slot is being replaced"
-            self._start_replacing(place)
+            self._start_replacing(place.number, place.engine.loaded)
         self._observer.slots_changed(self.alive, reason)
 
-    def _start_replacing(self, place: _Place) -> None:
-        task = asyncio.create_task(self._replace(place))
+    def _start_replacing(self, number: int, loaded: LoadedHandler) -> None:
+        task = asyncio.create_task(self._replace(number, loaded))
         self._replacing.add(task)
         task.add_done_callback(self._replacing.discard)
 
     def _replace_missing(self) -> None:
         """Replace what was not while too many threads hung: one of them has ended after all."""
         while self._missing and self._hung_threads < HUNG_MOST and not self._is_closed:
-            self._start_replacing(self._missing.pop())
+            self._start_replacing(*self._missing.pop())
 
-    async def _replace(self, place: _Place) -> None:
+    async def _replace(self, number: int, loaded: LoadedHandler) -> None:
         loop = asyncio.get_running_loop()
-        if isinstance(place.engine, RemoteEngine):
-            place.close()
         while True:
-            pause_s = self._pauses.get(place.number, 0.0)
-            self._pauses[place.number] = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)
+            pause_s = self._pauses.get(number, 0.0)
+            self._pauses[number] = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)
             await asyncio.sleep(pause_s)
             try:
-                await asyncio.to_thread(_check_files, place.engine.loaded)
-                await self._open(place.number)
+                await asyncio.to_thread(_check_files, loaded)
+                await self._open(number)
             except Exception as exc:
                 logger.error(
                     "event=slot_not_replaced model=%s slot=%d error=%s",
                     logs.text(self._name),
-                    place.number,
+                    number,
                     logs.text(exc),
                     exc_info=exc,
                 )
                 why = f"a slot could not be replaced, and is tried again: {exc}"
                 self._observer.slots_changed(self.alive, why)
                 continue
-            logger.info("event=slot_replaced model=%s slot=%d", logs.text(self._name), place.number)
-            loop.call_later(_STABLE_S, self._settle, place.number, self._places[place.number])
+            logger.info("event=slot_replaced model=%s slot=%d", logs.text(self._name), number)
+            loop.call_later(_STABLE_S, self._settle, number, self._places[number])
             self._observer.slots_changed(self.alive, "")
             return
 

@@ -35,6 +35,7 @@ _COUNTERS = {
     "parity_errors_total": ("errors", "kind"),
     "parity_shadow_rows_total": ("shadow", "verdict"),
     "parity_slots_lost_total": ("slots_lost", "cause"),
+    "parity_device_slots": ("device_slots", "device"),
 }
 
 
@@ -137,7 +138,8 @@ def _described(model: ServedModel, models: Models) -> dict[str, Any]:
         "goldens": model.goldens,
         "max_batch": model.settings.max_batch,
         "preprocess_workers": model.settings.preprocess_workers,
-        "device": model.profile.device,
+        "device": ", ".join(model.devices),
+        "device_slots": {},
         "form": _form(model),
         "requests": _histogram(),
         "queue": _histogram(),

@@ -565,9 +565,15 @@ def _check_device(profile: Profile) -> None:
     if profile.device == "cpu":
         return
     torch = cast("Any", sys.modules.get("torch"))
-    if torch is None or not torch.cuda.is_available():
-        raise ConfigError(
-            f"profile {profile.name!r} asks for device {shown(profile.device)}, which is not there: "
-            f"{'torch sees no CUDA device' if torch else 'torch is not imported by the handler'}; "
-            "`parity doctor` shows what is"
-        )
+    count = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+    present = ["cpu", *(f"cuda:{number}" for number in range(count))]
+    if profile.device in present or (profile.device == "cuda" and count):
+        return
+    if torch is None:
+        why = "torch is not imported by the handler"
+    else:
+        why = f"there are {', '.join(present)}" if count else "there is cpu, torch sees no CUDA device"
+    raise ConfigError(
+        f"profile {profile.name!r} asks for device {shown(profile.device)}, which is not there: {why}; "
+        "`parity doctor` shows more"
+    )

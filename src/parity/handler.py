@@ -290,11 +290,13 @@ def files_of(root: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN) and name not in beside]
         for name in names:
             path = Path(here, name)
-            if not name.startswith(_HIDDEN) and path.suffix not in (".md", ".pyc") and path.is_file():
+            if not name.startswith(_HIDDEN) and path.suffix not in _OTHERS and path.is_file():
                 yield path
 
 
 _HIDDEN = (".", "__pycache__")
+
+_OTHERS = (".md", ".pyc", ".parity")
 
 _BATCH_OUTPUT = {"_manifest.json", "_units"}
 """What the output folder of a batch job holds from its first part on; its files come and go with the job."""

@@ -1,7 +1,8 @@
 """Find handlers and runners by reference, and guess the mistake when there is none.
 
 A handler is named by its folder (`handlers/fashion`), by file (`path/handler.py:Class`; the class may be left
-out when there is only one) or by module (`package.module:Class`, with `app_dir` on the import path).
+out when there is only one), by archive (`fashion.parity`) or by module (`package.module:Class`, with
+`app_dir` on the import path).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import inspect
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -21,6 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from parity.archive import SUFFIX, extracted
 from parity.errors import ConfigError, ReferenceNotFoundError, did_you_mean, shown
 from parity.handler import Handler, LoadedHandler
 from parity.manifest import FILE_NAME, Manifest, read_manifest
@@ -94,12 +97,12 @@ def load_handler(ref: str | Path, *, app_dir: str | Path | None = None) -> Loade
     """The handler under a reference, not yet initialized.
 
     Args:
-        ref: a folder, `file.py[:Class]` or `package.module:Class`.
+        ref: a folder, `file.py[:Class]`, an archive or `package.module:Class`.
         app_dir: a folder to import `package.module` from; by default the working folder.
 
     Raises:
         ReferenceNotFoundError: there is no such folder, file, module or class; the message guesses why.
-        ConfigError: handler.toml is wrong, or the class has no schemas.
+        ConfigError: handler.toml is wrong, the class has no schemas, or an archive is damaged.
         Exception: whatever the user's module raises while it is imported, untouched.
     """
     text = str(ref)
@@ -107,7 +110,9 @@ def load_handler(ref: str | Path, *, app_dir: str | Path | None = None) -> Loade
     path = Path(target)
     if path.is_dir():
         return _from_folder(path, class_name, text)
-    if path.suffix == ".py" or "/" in target or "\\" in target:
+    if path.suffix == SUFFIX and path.is_file():
+        return _from_archive(path, class_name, text)
+    if path.suffix in (".py", SUFFIX) or "/" in target or "\\" in target:
         if not path.is_file():
             raise ReferenceNotFoundError(_no_such_path(path))
         return _from_file(path, class_name, text, Manifest(name=path.resolve().parent.name))
@@ -201,6 +206,14 @@ def _from_folder(folder: Path, class_name: str, ref: str) -> LoadedHandler:
         )
         raise ReferenceNotFoundError(f"folder {str(folder)!r} is no handler: {what}{hint}")
     return _from_file(path, class_name or declared, ref, manifest)
+
+
+def _from_archive(path: Path, class_name: str, ref: str) -> LoadedHandler:
+    archive, root = extracted(path)
+    file_name, declared = _split(archive.handler)
+    loaded = _from_file(root / file_name, class_name or declared, ref, Manifest(name=archive.name))
+    manifest = replace(loaded.manifest, name=archive.name, version=archive.version)
+    return replace(loaded, manifest=manifest)
 
 
 def _from_file(path: Path, class_name: str, ref: str, manifest: Manifest) -> LoadedHandler:
@@ -354,6 +367,6 @@ def _no_such_path(path: Path) -> str:
     if not parent.is_dir():
         here = Path.cwd().name
         return f"no handler {str(path)!r}: folder {str(parent)!r} does not exist (working folder: {here}/)"
-    names = [item.name for item in parent.iterdir() if item.is_dir() or item.suffix == ".py"]
+    names = [item.name for item in parent.iterdir() if item.is_dir() or item.suffix in (".py", SUFFIX)]
     hint = did_you_mean(path.name, names)
     return f"no handler {str(path)!r}: nothing of that name in {str(parent)!r}{f'; {hint}' if hint else ''}"

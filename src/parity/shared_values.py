@@ -95,7 +95,7 @@ class Channel:
         (size,) = _SIZE.unpack(_exactly(self._connection, _SIZE.size))
         memory = np.empty(size + _ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
-        view = memoryview(memory)[start : start + size]
+        view = memoryview(cast("Any", memory))[start : start + size]
         source = memoryview(self._incoming.mapped(size))
         try:
             view[:] = source[:size]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from parity import golden
+from parity.archive import write_archive
 from parity.errors import ConfigError
 from parity.examples import example_batch
 from parity_online.client import Client
@@ -266,3 +267,46 @@ def test_what_a_repository_cannot_be_is_refused(folder: Path):
     with pytest.raises(Exception, match="make them the same"), server:
         pass
     assert server.exit_code == 2
+
+
+def test_archives_come_and_go_as_folders_do(tmp_path: Path):
+    source, models = tmp_path / "source", tmp_path / "models"
+    environment = {"PARITY_CACHE": str(tmp_path / "cache")}
+
+    def put(version: str, offset: float) -> None:
+        folder = write_version(source, "add", version, offset=offset)
+        place = models / "add" / version
+        place.mkdir(parents=True, exist_ok=True)
+        write_archive(tmp_path / "made.parity", folder, "add", version, "handler.py:Model")
+        (tmp_path / "made.parity").replace(place / "add.parity")
+
+    put("1", 1.0)
+    arguments = ["--models", str(models), "--poll", "0.05", "--preprocess-processes", "1"]
+    with ServerProcess(arguments, environment=environment) as server:
+
+        def answers() -> list[Any]:
+            return [
+                ask(server.url, "POST", f"/predictions/add/{version}", {"x": 0})[2].get("y")
+                for version in "12"
+            ]
+
+        assert answers() == [1.0, None]
+        put("2", 2.0)
+        until(lambda: answers() == [1.0, 2.0])
+        put("1", 5.0)
+        until(lambda: answers() == [5.0, 2.0])
+        (models / "add" / "2" / "add.parity").write_bytes(b"damaged")
+        until(lambda: "damaged" in server.log())
+        assert answers() == [5.0, 2.0], "what serves goes on"
+        shutil.rmtree(models / "add" / "1")
+        until(lambda: answers() == [None, 2.0])
+
+
+def test_a_version_is_one_archive(tmp_path: Path):
+    place = tmp_path / "models" / "add" / "1"
+    place.mkdir(parents=True)
+    for name in ("a.parity", "b.parity"):
+        (place / name).touch()
+    assert scan(tmp_path / "models") == {("add", "1"): place}
+    with pytest.raises(ConfigError, match=r"several archives.*a\.parity, b\.parity"):
+        load_version(place, "add", "1")

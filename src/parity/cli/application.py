@@ -30,6 +30,7 @@ OWN: Final[Mapping[str, str]] = {
     "optimize": "parity.cli.optimize:optimize",
     "replay": "parity.cli.replay:replay",
     "new": "parity.cli.new:new",
+    "pack": "parity.cli.pack:pack",
     "doctor": "parity.cli.doctor:doctor",
 }
 """Our commands in the order in which they are listed: a function, or the typer application of several."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from parity.engine import UnderWay
 
 HandlerRef = Annotated[
-    str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class or package.module:Class.")
+    str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class, archive or package.module:Class.")
 ]
 RowsFile = Annotated[
     str,
