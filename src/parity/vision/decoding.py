@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, cast
 
 import numpy as np
@@ -14,12 +14,17 @@ from parity.errors import ConfigError, ParityError
 from parity.numerics import current_device
 from parity.schema import Image
 from parity.vision.colour import to_u8
+from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
 
 Mode = Literal["RGB", "RGBA", "L"]
 
 MAX_PIXELS: Final = 100_000_000
 """An image of more is refused: a small file may hold a huge one."""
+
+
+_ORIENTATION: Final = 0x0112
+_HOST: Final = torch.empty(0)
 
 
 class ImageError(ParityError):
@@ -116,6 +121,12 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
     with pillow.open(io.BytesIO(data)) as image:
         if image.width * image.height > max_pixels:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
+        if mode == "RGB" and image.format == "JPEG" and image.mode == "RGB":
+            faster = fast("decode", _HOST)
+            if faster and image.getexif().get(_ORIENTATION, 1) == 1:
+                found = faster(data)
+                if found is not None:
+                    return found.numpy()
         image.load()
         # In place, and without a conversion to the same mode: each would copy all pixels.
         ImageOps.exif_transpose(image, in_place=True)
@@ -127,6 +138,60 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
             upright = upright.convert("RGBA")
         pixels = np.array(upright if upright.mode == mode else upright.convert(mode))
     return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _simplejpeg() -> Callable[[bytes], torch.Tensor | None]:
+    try:
+        import simplejpeg
+    except ImportError as exc:
+        raise ImportError(f"simplejpeg cannot be imported ({exc}): pip install 'parity[vision]'") from None
+
+    def run(data: bytes) -> torch.Tensor | None:
+        """The pixels; None for a file at which the library so much as warns: Pillow then says what it is."""
+        try:
+            pixels = simplejpeg.decode_jpeg(
+                data, colorspace="RGB", fastdct=False, fastupsample=False, strict=True
+            )
+        except ValueError:
+            return None
+        return torch.from_numpy(pixels)
+
+    return run
+
+
+def _pillows(data: bytes) -> torch.Tensor:
+    with _pillow().open(io.BytesIO(data)) as image:
+        return torch.from_numpy(np.array(image))
+
+
+def _jpeg_tries() -> list[Try]:
+    files: list[bytes] = []
+    generator = np.random.default_rng(7)
+    for height, width in ((33, 50), (1, 1), (16, 17)):
+        picture = _pillow().fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+        for options in ({}, {"subsampling": 0}, {"progressive": True}):
+            buffer = io.BytesIO()
+            picture.save(buffer, "JPEG", quality=85, **options)
+            files.append(buffer.getvalue())
+    whole: list[Try] = [lambda run, data=data: _found(run(data)) for data in files]
+    cut: list[Try] = [lambda run, data=data: _refuses(run, data[: len(data) // 2]) for data in files[:3]]
+    return whole + cut
+
+
+def _found(pixels: torch.Tensor | None) -> torch.Tensor:
+    if pixels is None:
+        raise ValueError("it refused a sound JPEG file")
+    return pixels
+
+
+def _refuses(run: Callable[[bytes], torch.Tensor | None], data: bytes) -> torch.Tensor:
+    try:
+        return torch.tensor(run(data) is None)
+    except OSError:
+        return torch.tensor(True)
+
+
+register(FastPath("decode", "simplejpeg", "host", _simplejpeg, _pillows, _jpeg_tries, T0))
 
 
 def _why(exc: Exception) -> str:

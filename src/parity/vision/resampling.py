@@ -9,6 +9,8 @@ import torch
 
 from parity.errors import ConfigError, did_you_mean
 from parity.vision import opencv
+from parity.vision.exact import fixed_taps
+from parity.vision.exact import resampled as exactly_resampled
 from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 from parity.vision.taps import Kernel, resampled, taps_float32
@@ -18,8 +20,16 @@ Interpolation = Literal["linear", "cubic", "nearest"]
 _INTERPOLATIONS = ("linear", "cubic", "nearest")
 
 
+Contract = Literal["float", "u8_exact"]
+
+
 def resize(
-    images: Images, size: tuple[int, int], *, interpolation: Interpolation = "linear", antialias: bool
+    images: Images,
+    size: tuple[int, int],
+    *,
+    interpolation: Interpolation = "linear",
+    antialias: bool,
+    contract: Contract = "float",
 ) -> Images:
     """Pictures of one size.
 
@@ -30,16 +40,24 @@ def resize(
     (a = -0.75, or -0.5 with antialias) may leave the range, which `to_u8` saturates. Nearest takes pixel
     ((2 i + 1) * source) // (2 * size) by integer arithmetic and keeps the dtype.
 
+    With the contract "u8_exact", linear and cubic take uint8 pictures and give uint8, in fixed-point
+    arithmetic that has the same bits on every device: columns first, then rows, each rounded once. With
+    antialias that is Pillow's resize bit for bit, where Pillow takes the columns first, as releases before 13
+    always do.
+
     Args:
         images: the pictures, uint8 or float32.
         size: height and width of the result, in pixels.
         interpolation: "linear", "cubic" or "nearest".
         antialias: whether to average over what a reduction leaves out; False for "nearest".
+        contract: "float" (float32, unrounded) or "u8_exact".
 
     Raises:
         ConfigError: the size is not positive, or the interpolation is unknown or cannot be antialiased.
     """
     height, width = check_size(size)
+    if contract not in ("float", "u8_exact"):
+        raise ConfigError(f"resize: no contract {contract!r}; expected 'float' or 'u8_exact'")
     if interpolation not in _INTERPOLATIONS:
         raise ConfigError(
             f"resize: no interpolation {interpolation!r}; {did_you_mean(interpolation, _INTERPOLATIONS)}"
@@ -49,6 +67,13 @@ def resize(
             raise ConfigError("resize: nearest takes one pixel, so that nothing is averaged; antialias=False")
         return images.map(lambda pixels: _nearest(pixels, height, width))
 
+    if contract == "u8_exact":
+        if len(images) and images.dtype != torch.uint8:
+            raise ConfigError(
+                f"resize: contract 'u8_exact' is of uint8 pictures, these are {images.dtype}; to_u8 first, "
+                "or contract='float'"
+            )
+        return images.map(lambda pixels: _exactly(pixels, height, width, interpolation, antialias))
     if antialias:
         return images.map(lambda pixels: _by_taps(pixels, height, width, interpolation, antialias=True))
 
@@ -58,6 +83,13 @@ def resize(
         return (faster or _by_taps)(pixels, height, width, interpolation)
 
     return images.map(change)
+
+
+def _exactly(pixels: torch.Tensor, height: int, width: int, kernel: Kernel, antialias: bool) -> torch.Tensor:
+    _, rows, columns, _ = pixels.shape
+    down = fixed_taps(rows, height, kernel, antialias, pixels.device) if rows != height else None
+    across = fixed_taps(columns, width, kernel, antialias, pixels.device) if columns != width else None
+    return torch.stack([exactly_resampled(image, down, across) for image in pixels])
 
 
 def _by_taps(
