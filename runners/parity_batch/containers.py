@@ -10,6 +10,7 @@ import contextlib
 import csv
 import hashlib
 import io
+import threading
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -31,6 +32,9 @@ PROBLEM_FIELD = pa.field("\0field", pa.string())
 
 CSV_BLOCK_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
+_BLOCKS_AHEAD = 3
+_LONGEST_PAUSE = 0.5
+"""Seconds for which a reader that has read ahead is held back, at the most."""
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
 _PACKED = 4
@@ -114,7 +118,7 @@ def read_rows(source: SourceFile, names: Iterable[str], columns: TextColumns) ->
 
 def text_rows(
     stream: Any, form: str, names: Sequence[str], columns: TextColumns, width: int
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """The rows of a stream of text, as `read_rows` gives them; CSV has `width` columns in all."""
     wanted = {name: columns.fields[name] for name in names if name in columns.fields}
     decoder = TextDecoder(wanted, columns.loose)
@@ -238,9 +242,10 @@ def _csv_batches(
     import pyarrow.csv as pacsv
 
     options: Any = pacsv
+    paced = _Paced(stream)
     try:
         reader = options.open_csv(
-            stream,
+            cast("Any", pa).PythonFile(paced, mode="r"),
             read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
             # A blank line of a file of one column is a row with an empty cell.
             parse_options=options.ParseOptions(
@@ -260,8 +265,45 @@ def _csv_batches(
         if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
             return
         raise
-    with reader:
-        yield from reader
+    try:
+        with reader:
+            for batch in reader:
+                paced.taken()
+                yield batch
+    finally:
+        paced.release()
+
+
+class _Paced:
+    """A stream for the CSV reader, which is held back when it runs ahead of what is taken from it.
+
+    The reader fetches up to 32 blocks on a thread of its own, as fast as the disk gives them. A block that
+    yields no batch, as one of blank lines, must not stop it for good, hence the limit on waiting.
+    """
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._ahead = threading.Semaphore(_BLOCKS_AHEAD)
+        self._released = False
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._released:
+            self._ahead.acquire(timeout=_LONGEST_PAUSE)
+        return self._stream.read(size)
+
+    def taken(self) -> None:
+        """A batch was taken: another block may be read."""
+        self._ahead.release()
+
+    def release(self) -> None:
+        """Nothing waits any more."""
+        self._released = True
+        self._ahead.release()
+
+    def close(self) -> None:
+        """The stream is its opener's to close."""
 
 
 def _delimiter(form: str, given: str) -> str:

@@ -105,7 +105,7 @@ class PartWriter:
                     compression_level=_COMPRESSION_LEVEL,
                 )
             if self._held:
-                table = pa.concat_tables(self._held).unify_dictionaries().combine_chunks()
+                table = pa.concat_tables(self._held).unify_dictionaries()  # not one chunk: that is a copy
                 self._held, self._held_rows, self._held_bytes = [], 0, 0
                 self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         except OSError as exc:
