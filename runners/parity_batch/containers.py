@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import threading
+import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -33,8 +34,8 @@ PROBLEM_FIELD = pa.field("\0field", pa.string())
 CSV_BLOCK_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 _BLOCKS_AHEAD = 3
-_LONGEST_PAUSE = 0.5
-"""Seconds for which a reader that has read ahead is held back, at the most."""
+_LONGEST_WAIT = 1.0
+"""Seconds that a batch is waited for before a reader that has read ahead may read on."""
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
 _PACKED = 4
@@ -242,68 +243,85 @@ def _csv_batches(
     import pyarrow.csv as pacsv
 
     options: Any = pacsv
-    paced = _Paced(stream)
-    try:
-        reader = options.open_csv(
-            cast("Any", pa).PythonFile(paced, mode="r"),
-            read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
-            # A blank line of a file of one column is a row with an empty cell.
-            parse_options=options.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
-            ),
-            convert_options=options.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=list(names),
-                include_missing_columns=False,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                null_values=[""],
-                check_utf8=False,
-            ),
-        )
-    except pa.ArrowInvalid as exc:
-        if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
-            return
-        raise
-    try:
-        with reader:
-            for batch in reader:
-                paced.taken()
-                yield batch
-    finally:
-        paced.release()
+    with contextlib.closing(_Paced(stream)) as paced:
+        try:
+            with paced.waiting():
+                reader = options.open_csv(
+                    cast("Any", pa).PythonFile(paced, mode="r"),
+                    read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
+                    # A blank line of a file of one column is a row with an empty cell.
+                    parse_options=options.ParseOptions(
+                        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
+                    ),
+                    convert_options=options.ConvertOptions(
+                        column_types=dict.fromkeys(names, pa.binary()),
+                        include_columns=list(names),
+                        include_missing_columns=False,
+                        strings_can_be_null=True,
+                        quoted_strings_can_be_null=False,
+                        null_values=[""],
+                        check_utf8=False,
+                    ),
+                )
+        except pa.ArrowInvalid as exc:
+            if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
+                return
+            raise
+        while True:
+            with paced.waiting():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
 
 
 class _Paced:
     """A stream for the CSV reader, which is held back when it runs ahead of what is taken from it.
 
-    The reader fetches up to 32 blocks on a thread of its own, as fast as the disk gives them. A block that
-    yields no batch, as one of blank lines, must not stop it for good, hence the limit on waiting.
+    The reader fetches up to 32 blocks on a thread of its own, as fast as the disk gives them. It goes on when
+    a batch has been waited for in vain: a block of blank lines yields none.
     """
 
     closed = False
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._ahead = threading.Semaphore(_BLOCKS_AHEAD)
-        self._released = False
+        self._changed = threading.Condition()
+        self._ahead = 0
+        self._closing = False
+        self._waited_since: float | None = None
 
     def read(self, size: int = -1) -> bytes:
-        if not self._released:
-            self._ahead.acquire(timeout=_LONGEST_PAUSE)
+        with self._changed:
+            while self._ahead >= _BLOCKS_AHEAD and not self._closing:
+                since = self._waited_since
+                left = None if since is None else since + _LONGEST_WAIT - time.monotonic()
+                if left is not None and left <= 0:
+                    self._waited_since = time.monotonic()  # one block, and then let it be waited for again
+                    break
+                self._changed.wait(left)
+            self._ahead += 1
         return self._stream.read(size)
 
-    def taken(self) -> None:
-        """A batch was taken: another block may be read."""
-        self._ahead.release()
-
-    def release(self) -> None:
-        """Nothing waits any more."""
-        self._released = True
-        self._ahead.release()
+    @contextlib.contextmanager
+    def waiting(self) -> Generator[None]:
+        """The caller waits for the reader's next batch; when it has one another block may be read."""
+        with self._changed:
+            self._waited_since = time.monotonic()
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waited_since = None
+                self._ahead -= 1
+                self._changed.notify_all()
 
     def close(self) -> None:
-        """The stream is its opener's to close."""
+        """Nothing waits any more; the stream itself is its opener's to close."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
 
 
 def _delimiter(form: str, given: str) -> str:
