@@ -6,7 +6,6 @@ Inference requests reach this app only when something is wrong with their path o
 from __future__ import annotations
 
 import importlib.metadata
-import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -16,13 +15,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from parity.errors import shown
-from parity_online import docs_page, logs, metrics, openapi, status, torchserve, triton, v1
+from parity_online import docs_page, metrics, openapi, refusal, status, torchserve, triton, v1
 from parity_online.models import Models
-from parity_online.problems import Answer, ProblemError, as_problem, headers_of, new_id, render
+from parity_online.problems import Answer, ProblemError, headers_of
 from parity_online.repository import Repository
 from parity_online.served import ServedModel
-
-logger = logging.getLogger(__name__)
 
 SERVER_NAME = "parity"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
@@ -68,6 +65,10 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     async def status_json() -> Response:
         return _json(status.snapshot(models, families))
 
+    @app.get("/form.json", tags=["operations"], summary="The fields of a model's requests, with an example")
+    async def form_json(name: str, version: str | None = None) -> Response:
+        return _json(status.form(models.find(name, version)))
+
     @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
     def show_metrics() -> Response:
         return Response(families.text(), media_type=metrics.CONTENT_TYPE)
@@ -77,18 +78,7 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(Exception)
     async def refuse(request: Request, error: Exception) -> Response:
-        request_id = request.headers.get("x-request-id") or new_id()
-        problem = _problem(request, error)
-        if problem.status >= 500 and problem.kind == "internal":
-            logger.error(
-                "event=request_failed id=%s path=%s status=%d",
-                logs.text(request_id),
-                logs.text(request.url.path),
-                problem.status,
-                exc_info=error,
-            )
-        as_torchserve = request.url.path.startswith(torchserve.PREFIXES)
-        return _response((torchserve.render if as_torchserve else render)(problem, request_id))
+        return _response(refusal.refuse(request.scope, _foreseen(request, error)))
 
     return app
 
@@ -293,7 +283,8 @@ def _instance_kind(device: str) -> str:
     return "KIND_CPU" if device == "cpu" else "KIND_GPU"
 
 
-def _problem(request: Request, error: Exception) -> ProblemError:
+def _foreseen(request: Request, error: Exception) -> Exception:
+    """The framework's errors as problems; others as they are."""
     if isinstance(error, RequestValidationError):
         found = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
         return ProblemError(400, "malformed", "; ".join(found))
@@ -306,7 +297,7 @@ def _problem(request: Request, error: Exception) -> ProblemError:
                 405, "method", f"{route}: this route does not take {request.method}; see GET /docs"
             )
         return ProblemError(error.status_code, "http", str(error.detail))
-    return as_problem(error)
+    return error
 
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:

@@ -69,9 +69,7 @@ def require_fitting(call: Call, decoded: Decoded) -> None:
         call.model.metrics.refused_rows(len(decoded.errors))
     most = call.model.settings.queue_rows
     if decoded.num_rows == 0:
-        raise ProblemError(
-            400, "malformed", f"the request has 0 rows: expected 1 to {most}; send at least one"
-        )
+        raise no_rows(most)
     if decoded.num_rows > most:
         raise ProblemError(
             413,
@@ -79,6 +77,11 @@ def require_fitting(call: Call, decoded: Decoded) -> None:
             f"the request has {decoded.num_rows} rows: expected 1 to {most}, what the queue holds; send "
             "fewer rows at a time, or score them with `parity batch`",
         )
+
+
+def no_rows(most: int) -> ProblemError:
+    """The problem of a request without rows: in every protocol more often a mistake than a question."""
+    return ProblemError(400, "malformed", f"the request has 0 rows: expected 1 to {most}; send at least one")
 
 
 def require_good(call: Call, decoded: Decoded) -> None:

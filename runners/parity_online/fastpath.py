@@ -20,8 +20,9 @@ from parity_online import logs
 from parity_online.compression import read_encoded, write_encoded
 from parity_online.keys import CHALLENGE, Keys, is_open, require_same_site, scope_of
 from parity_online.models import VERSION_HEADER, Models, Versions
-from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id, render
+from parity_online.problems import CLIENT_LEFT, Answer, ProblemError, as_problem, new_id
 from parity_online.protocols import PROTOCOLS, Call, Protocol
+from parity_online.refusal import refuse
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
@@ -147,7 +148,7 @@ class FastPath:
                 self._admit(scope)
             except ProblemError as exc:
                 await discard_body(receive, self.body_limit_bytes)
-                await send_answer(_challenged(render(exc, new_id())), receive, send)
+                await send_answer(refuse(scope, exc), receive, send)
                 return
         await self._app(scope, receive, sending(receive, send))
 

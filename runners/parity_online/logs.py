@@ -80,6 +80,12 @@ def set_up(level: str, form: Literal["text", "json"] = "text") -> None:
     logging.captureWarnings(capture=True)
 
 
+def form() -> Literal["text", "json"]:
+    """The form that `set_up` has been asked for; a process that this one starts writes the same."""
+    found = [handler.formatter for handler in logging.getLogger().handlers]
+    return "json" if any(isinstance(formatter, JsonFormatter) for formatter in found) else "text"
+
+
 @contextlib.contextmanager
 def batch(number: int) -> Generator[None]:
     """While this lasts, lines of this thread carry `batch=NUMBER`: a failed request finds its traceback."""

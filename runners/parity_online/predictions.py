@@ -4,7 +4,7 @@ Body                Answer
 one object          200 and one object; 400 when the row is invalid or rejected, 500 when a stage failed on it
 a list of objects   200 and a list of the same length and order, the answer of a bad row being
                     {"error": {"row", "kind", "field", "stage", "message"}}; `X-Row-Errors` counts them.
-                    This holds even when every row is bad: the request as such was answered.
+                    This holds even when every row is bad: the request as such was answered. 400 when empty.
 Arrow IPC stream    see `parity_online.arrow_body`
 raw bytes, a form   one row, as an object is; see `parity.codec.form_body`
 """
@@ -21,7 +21,7 @@ from parity.codec.values import has_image_signature
 from parity.errors import RowError, shown
 from parity_online import arrow_body, logs
 from parity_online.call import Call
-from parity_online.columns import read_body
+from parity_online.columns import no_rows, read_body
 from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
 from parity_online.request import require_json
 from parity_online.served import RowsWork, Texts
@@ -90,6 +90,8 @@ def _is_file(call: Call, media: str, body: bytes) -> bool:
 async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
     model = call.model
     policy = model.settings
+    if not objects:
+        raise no_rows(policy.queue_rows)
     if len(objects) > policy.queue_rows:
         raise ProblemError(
             413,

@@ -121,6 +121,7 @@ class RemoteEngine:
             "preprocess_workers": self._preprocess_workers,
             "preprocess_processes": self._preprocess_processes,
             "log_level": logging.getLevelName(logging.getLogger().level).lower(),
+            "log_format": logs.form(),
         }
         try:
             send_frame(ours, replica.CONFIGURE, orjson.dumps(config))

@@ -77,7 +77,7 @@ def main(descriptor: int) -> None:
 
 
 def _open(config: dict[str, object]) -> Engine | Overlapped:
-    logs.set_up(str(config["log_level"]))
+    logs.set_up(str(config["log_level"]), "json" if config["log_format"] == "json" else "text")
     app_dir = config["app_dir"]
     found = load_handler(str(config["ref"]), app_dir=None if app_dir is None else str(app_dir))
     # In a model repository the place gives name and version.

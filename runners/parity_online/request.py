@@ -92,8 +92,7 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
         elif name == b"content-length":
             request.length = int(value)
         elif name == b"x-request-id":
-            text = value[:_MAX_ID_BYTES].decode("latin-1")
-            request.id = text if text.isascii() and text.isprintable() else None
+            request.id = id_of(value)
         elif name == b"traceparent":
             request.trace = read_trace(value)
         elif name == b"x-request-timeout":
@@ -113,6 +112,12 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
             request.encoding = None if encoding in ("", "identity") else encoding
         elif name == b"inference-header-content-length":
             request.json_length = _length(value)
+
+
+def id_of(value: bytes) -> str | None:
+    """The id that an `X-Request-Id` gives; None where it is not printable ASCII."""
+    text = value[:_MAX_ID_BYTES].decode("latin-1")
+    return text if text.isascii() and text.isprintable() else None
 
 
 async def read_body(request: Request, receive: Receive, limit_bytes: int, timeout_s: float) -> bytes:

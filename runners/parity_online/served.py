@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -159,6 +160,7 @@ class ServedModel:
         self.in_flight = 0
         self.mirror: Mirror | None = None
         self.goldens: list[str] = []
+        self.load_id = secrets.token_hex(8)
         self.form: dict[str, Any] | None = None
         self._is_shown = False
         self._capturing = threading.Lock()

@@ -139,8 +139,7 @@ function field(name, schema, required, example) {
   return { label, read };
 }
 
-function form(model) {
-  const { schema, example } = model.form;
+function form(model, { schema, example }) {
   const answer = node("pre", { textContent: "no answer yet", ariaLive: "polite" });
   const fields = Object.entries(schema.properties || {}).map(([name, item]) =>
     [name, field(name, item, (schema.required || []).includes(name), example[name])]);
@@ -169,8 +168,20 @@ function form(model) {
 function card(model) {
   const made = { head: node("div", { class: "head" }), reason: node("p", { class: "reason bad" }),
     advice: node("p", { class: "advice" }), grid: node("div", { class: "grid" }) };
-  made.root = node("article", { id: `model-${model.name}-${model.version}` }, made.head, made.reason, made.advice, made.grid, form(model));
+  made.form = node("div");
+  made.root = node("article", { id: `model-${model.name}-${model.version}` }, made.head, made.reason, made.advice, made.grid, made.form);
   return made;
+}
+
+// A form is asked for once, and again when the version has been loaded anew.
+async function fill(made, model) {
+  if (made.load === model.load) return;
+  made.load = model.load;
+  try {
+    const reply = await fetch(`form.json?${new URLSearchParams({ name: model.name, version: model.version })}`);
+    if (!reply.ok) throw new Error(String(reply.status));
+    made.form.replaceChildren(form(model, await reply.json()));
+  } catch { made.load = null; }
 }
 
 function show(now) {
@@ -194,6 +205,7 @@ function show(now) {
     made.reason.textContent = model.state === "ready" ? "" : model.reason;
     made.advice.textContent = model.advice;
     made.grid.replaceChildren(...numbers(model, then, seconds));
+    fill(made, model);
   }
   for (const [key, made] of cards) if (!there.has(key)) { made.root.remove(); cards.delete(key); }
   before = now;

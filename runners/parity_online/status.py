@@ -107,8 +107,17 @@ def advice(
     return f"{text}, while the model idles: make {stage} cheaper first, or add --replicas."
 
 
+def form(model: ServedModel) -> dict[str, Any]:
+    """The fields of a request as JSON Schema, with an example to begin with."""
+    if model.form is None:
+        (row,) = encode_rows(example_batch(model.loaded.inputs, 1), non_finite="string")
+        example = {} if isinstance(row, RowError) else orjson.loads(dumps(row))
+        model.form = {"schema": input_schema(model.loaded.inputs), "example": example}
+    return model.form
+
+
 def page() -> bytes:
-    """The page; it loads nothing but `/status.json`, and asks the model that its form is sent to."""
+    """The page; it asks for `/status.json`, for each model once for `/form.json`, and models for answers."""
     return _page()
 
 
@@ -140,7 +149,7 @@ def _described(model: ServedModel, models: Models) -> dict[str, Any]:
         "preprocess_workers": model.settings.preprocess_workers,
         "device": ", ".join(model.devices),
         "device_slots": {},
-        "form": _form(model),
+        "load": model.load_id,
         "requests": _histogram(),
         "queue": _histogram(),
         "batches": _histogram(),
@@ -178,15 +187,6 @@ def _add(entry: dict[str, Any], name: str, labels: Mapping[str, str], value: flo
         entry["rows"] = value
     elif name in ("parity_queue_rows", "parity_slots"):
         entry[name.removeprefix("parity_")] = value
-
-
-def _form(model: ServedModel) -> dict[str, Any]:
-    """The fields of a request, with an example to begin with."""
-    if model.form is None:
-        (row,) = encode_rows(example_batch(model.loaded.inputs, 1), non_finite="string")
-        example = {} if isinstance(row, RowError) else orjson.loads(dumps(row))
-        model.form = {"schema": input_schema(model.loaded.inputs), "example": example}
-    return model.form
 
 
 @functools.cache

@@ -9,7 +9,6 @@ import re
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -465,11 +464,11 @@ class Engine:
             return RowError(row, "failed", str(exc), exc.field, failure.stage, type(exc).__name__)
         if logger.isEnabledFor(logging.WARNING):
             logger.warning(
-                "event=row_failed handler=%s stage=%s type=%s\n%s",
+                "event=row_failed handler=%s stage=%s type=%s",
                 name,
                 failure.stage,
                 type(exc).__name__,
-                "".join(traceback.format_exception(exc)).rstrip(),
+                exc_info=exc,
             )
         text = (
             str(exc)

@@ -83,6 +83,36 @@ def test_a_request_that_fails_is_a_line_with_the_reason(told: Told):
         line for line in told.lines() if line["event"] == "row_failed" and line["batch"] == failed["batch"]
     ]
     assert (row["stage"], row["type"]) == ("inference", "LookupError")
+    assert row["level"] == "warning"
+    assert "Traceback" in row["traceback"]
+    assert "in inference" in row["traceback"]
+    assert row["traceback"].endswith("LookupError: act says raise: secret-42")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "path", "status", "kind"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("POST", "/predictions/prob", 404, "not_found"),
+        ("POST", "/v2/models/probe/versions/9/infer", 404, "not_found"),
+        ("DELETE", "/predictions/probe", 405, "method"),
+        ("GET", "/v1/models/probe/versions/9", 404, "not_found"),
+        ("POST", "/explanations/probe", 501, "not_offered"),
+    ],
+)
+def test_a_request_that_reaches_no_model_is_a_line_too(
+    told: Told, verb: str, path: str, status: int, kind: str
+):
+    request_id = f"{verb} {path}"
+    found, headers, body = ask(told.server.url, verb, path, None, {"X-Request-Id": request_id})
+    assert (found, headers["x-request-id"], body["id"]) == (status, request_id, request_id)
+    line = told.of(request_id)
+    assert (line["event"], line["level"], line["method"], line["path"]) == (
+        "request_failed", "info", verb, path,
+    )  # fmt: skip
+    assert (line["status"], line["kind"], line["client"]) == (status, kind, "127.0.0.1")
+    assert type(line["status"]) is int
 
 
 @pytest.mark.slow

@@ -30,8 +30,10 @@ def test_a_list_gets_a_list_in_its_order(probe: Probe):
     assert {answer["rows"] for answer in answers} <= {8, 4}, "a long list is cut to batches"
 
 
-def test_an_empty_list_gets_an_empty_list(probe: Probe):
-    assert probe.ask(PATH, [])[::2] == (200, [])
+def test_an_empty_list_is_refused_as_no_rows_are_in_every_protocol(probe: Probe):
+    status, _, answer = probe.ask(PATH, [])
+    assert (status, answer["code"]) == (400, 400)
+    assert answer["message"] == "the request has 0 rows: expected 1 to 16; send at least one"
 
 
 def test_int64_is_exact_beyond_53_bits(probe: Probe):

@@ -1,5 +1,6 @@
 """The status page: what it says, and that it works in a real browser."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -62,7 +63,14 @@ def test_the_numbers_are_those_of_the_metrics(probe: Any):
     assert after["rows"] == before["rows"] + 3
     assert after["answers"]["400"] == before["answers"].get("400", 0) + 1
     assert after["state"] == "ready"
-    assert after["form"]["schema"]["properties"]["id"]
+    assert "schema" not in json.dumps(after), "a form is not sent with each poll"
+    assert (after["load"], len(after["load"])) == (before["load"], 16)
+    status, _, form = ask(probe.server.url, "GET", "/form.json?name=probe&version=3")
+    assert status == 200
+    assert form["schema"]["properties"]["id"]
+    assert probe.ask("/predictions/probe", {**form["example"], "act": "", "wait": ""})[0] == 200
+    assert ask(probe.server.url, "GET", "/form.json?name=prob")[0] == 404
+    assert ask(probe.server.url, "GET", "/form.json")[0] == 400
     status, headers, _ = ask(probe.server.url, "GET", "/")
     assert status == 200
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -130,6 +138,8 @@ def test_the_page_shows_models_and_sends_a_request(browser: Any, tmp_path: Path,
         card.locator("pre", has_text="400 in ").wait_for()
         until(lambda: card.locator(".number").first.inner_text() != "–")
         assert page.text_content("#ready") == "ready"
+        assert asked.count(f"{server.url}/form.json?name=probe&version=3") == 1
+        assert sum(url.endswith("/status.json") for url in asked) > 1
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if folder := os.environ.get("PARITY_SCREENSHOTS"):
             page.screenshot(path=f"{folder}/status-{width}-{scheme}.png", full_page=True)
