@@ -9,6 +9,7 @@ and the first file that differs is named.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,11 @@ class Layout:
     where: Where | None = None
     partition: pa.Schema = dataclasses.field(default_factory=lambda: pa.schema([]))
     text: TextColumns = dataclasses.field(default_factory=TextColumns)
+
+    @functools.cached_property
+    def fields_are_columns(self) -> bool:
+        """Whether each field is read from the column of its own name."""
+        return all(name == column for name, column in self.fields.items())
 
     def columns_of(self, schema: pa.Schema) -> list[str]:
         """The columns that are read of a file with a schema, each once."""

@@ -156,10 +156,13 @@ def with_absent(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
 
     A field of the handler whose column a file lacks takes its default there.
     """
-    there = set(rows.schema.names)
+    names = rows.schema.names
+    if names == layout.schema.names:
+        return rows
+    there = set(names)
     lacking = [field for field in layout.schema if field.name not in there]
     arrays = [*rows.columns, *(pa.nulls(rows.num_rows, field.type) for field in lacking)]
-    names = [*rows.schema.names, *(field.name for field in lacking)]
+    names += [field.name for field in lacking]
     return pa.RecordBatch.from_arrays(arrays, names=names) if lacking else rows
 
 

@@ -271,10 +271,13 @@ class UnitScorer:
     def _decoded(self, rows: pa.RecordBatch, mine: Tally) -> Decoded:
         started = time.perf_counter()
         inputs = self.engines[0].loaded.inputs
-        given = renamed(rows, self.layout)
-        if rows.num_rows == 1 and sum(map(decoded_bytes, given.columns)) > self.max_row_bytes:
-            decoded = Decoded.around(empty_batch(inputs), 1, {0: _too_large(given, self.max_row_bytes)})
-        else:
+        decoded: Decoded | None = None
+        if rows.num_rows == 1:
+            given = renamed(rows, self.layout)
+            if sum(map(decoded_bytes, given.columns)) > self.max_row_bytes:
+                problems = {0: _too_large(given, self.max_row_bytes)}
+                decoded = Decoded.around(empty_batch(inputs), 1, problems)
+        if decoded is None:
             decoded = decoded_rows(inputs, rows, self.layout)
         spent = {"decode": time.perf_counter() - started}
         for tally in (mine, self.tally):
@@ -284,9 +287,10 @@ class UnitScorer:
 
 def decoded_rows(inputs: Schema, rows: pa.RecordBatch, layout: Layout) -> Decoded:
     """The rows as the handler's inputs; those that could not be read of text are errors."""
-    given, problems = renamed(rows, layout), problems_of(rows)
-    if not problems:
-        return decode_table(inputs, given)
+    problems = problems_of(rows)
+    if not problems:  # columns that are no fields are left alone
+        return decode_table(inputs, rows if layout.fields_are_columns else renamed(rows, layout))
+    given = renamed(rows, layout)
     good = np.setdiff1d(np.arange(rows.num_rows, dtype=np.int64), np.array(list(problems), np.int64))
     kept = given.take(cast("Any", pa.array(good))) if given.columns else given.slice(0, len(good))
     found = decode_table(inputs, kept)

@@ -48,13 +48,17 @@ class Result:
         schema = self.outputs.schema
         fields = [item.to_arrow(name, nullable=True) for name, item in schema.items()]
         fields.append(pa.field(ERROR_COLUMN, ERROR_TYPE))
-        columns: list[pa.Array[Any]] = [column.arrow for column in self.outputs.values()]
+        columns = [*self.output_arrays().values(), self._error_array()]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def output_arrays(self) -> dict[str, pa.Array[Any]]:
+        """The outputs with one value for each input row, null where the row failed."""
+        columns = {name: column.arrow for name, column in self.outputs.items()}
         if self.errors:
             take = np.full(self.num_rows, -1, dtype=np.int64)
             take[self.index] = np.arange(len(self.index))
-            columns = [spread(column, take) for column in columns]
-        columns.append(self._error_array())
-        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+            columns = {name: spread(column, take) for name, column in columns.items()}
+        return columns
 
     def raise_for_errors(self, handler: str = "") -> None:
         """Raise RowsError when a row failed, naming the first few."""

@@ -164,7 +164,9 @@ class Schema(Mapping[str, Field]):
         return len(self._fields)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and list(self._fields.items()) == list(other._fields.items())
+        return self is other or (
+            isinstance(other, Schema) and list(self._fields.items()) == list(other._fields.items())
+        )
 
     def __hash__(self) -> int:
         return hash(tuple((name, type(field)) for name, field in self._fields.items()))

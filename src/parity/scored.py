@@ -65,16 +65,16 @@ def errors_schema(
 
 def part_rows(rows: pa.RecordBatch, result: Result, schema: pa.Schema) -> pa.Table:
     """A micro-batch's rows of the part: every input row, in order, failed ones with null outputs."""
-    answers = result.to_table()
+    answers = result.output_arrays()
     errors: pa.Array[Any] = pa.nulls(result.num_rows, pa.string())
     if result.errors:
         texts: list[str | None] = [None] * result.num_rows
         for error in result.errors:
             texts[error.row] = f"{error.kind}: {error.message}"
         errors = pa.array(texts, pa.string())
-    passed = [rows.column(name) for name in schema.names if name not in answers.column_names]
-    outputs = [answers.column(name) for name in answers.column_names if name != ERROR_COLUMN]
-    arrays = [formed(array, field.type) for array, field in zip([*passed, *outputs], schema, strict=False)]
+    passed = [rows.column(name) for name in schema.names[:-1] if name not in answers]
+    found = [*passed, *answers.values()]
+    arrays = [formed(array, field.type) for array, field in zip(found, schema, strict=False)]
     return pa.Table.from_arrays([*arrays, errors], schema=schema)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parity.codec.arrow_sizes import decoded_bytes
+from parity.codec.arrow_sizes import decoded_bytes, row_bytes
 from parity.codec.rebatch import rebatch
 
 
@@ -99,3 +100,34 @@ def test_empty_batches_between_others_change_no_cut() -> None:
     found = list(rebatch(pieces, 10, most_bytes=1000))
     assert [batch.num_rows for batch in found] == [10] * 10
     assert pa.Table.from_batches(found).column("x").to_pylist() == x.to_pylist()
+
+
+_VALUES: list[Any] = ["", "ab", None, "abcd", None, "x" * 70]
+_LISTS: list[Any] = [None if value is None else [1.0] * len(value) for value in _VALUES]
+_KINDS: dict[str, Any] = {
+    "string": pa.array(_VALUES, pa.string()),
+    "large_string": pa.array(_VALUES, pa.large_string()),
+    "binary": pa.array(_VALUES).cast(pa.binary()),
+    "large_binary": pa.array(_VALUES).cast(pa.large_binary()),
+    "list": pa.array(_LISTS, pa.list_(pa.float32())),
+    "large_list": pa.array(_LISTS, pa.large_list(pa.float32())),
+    "list_view": pa.array(_LISTS, pa.list_view(pa.float32())),
+    "dictionary": pa.array(_VALUES).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_sizes_of_rows_follow_the_values_in_slices_too(kind: str) -> None:
+    each = 4 if "list" in kind else 1
+    expected = [4.0 + each * len(value or "") for value in _VALUES]
+    for start, count in ((0, 6), (1, 4), (2, 1), (5, 1), (3, 0)):
+        found = row_bytes(_KINDS[kind].slice(start, count))
+        assert np.asarray(found).tolist() == expected[start : start + count]
+
+
+def test_what_lies_under_a_null_is_not_counted() -> None:
+    seen: Any = pa.array([True, False, True])
+    whole: Any = pa.array(["ab", "hidden", "c"])
+    array = pa.Array.from_buffers(pa.string(), 3, [seen.buffers()[1], *whole.buffers()[1:]])
+    assert array.to_pylist() == ["ab", None, "c"]
+    assert np.asarray(row_bytes(array)).tolist() == [6, 4, 5]

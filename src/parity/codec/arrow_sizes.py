@@ -7,13 +7,13 @@ many times, and nulls take nothing at all. Sizes are estimates, never far below 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parity.codec.layouts import is_list_like, present_mask
+from parity.codec.layouts import is_list_like, numbers, present_mask
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _pc: Any = pc  # the stubs know too few of these functions' overloads
@@ -60,9 +60,11 @@ def row_bytes(array: Any) -> float | Array:
             return sizes
         if not len(sizes):
             return 0.0
-        found = sizes[_pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)]
         present = present_mask(array.indices)
-        return found if present is None else np.where(present, found, _OFFSET_BYTES)
+        places = numbers(array.indices)
+        if present is None:
+            return sizes[places]
+        return np.where(present, sizes[np.where(present, places, 0)], _OFFSET_BYTES)
     if pa.types.is_run_end_encoded(kind):
         sizes = row_bytes(array.values)
         return float(sizes.max(initial=0.0)) if isinstance(sizes, np.ndarray) else sizes
@@ -82,7 +84,7 @@ def row_bytes(array: Any) -> float | Array:
     if pa.types.is_fixed_size_binary(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
         return kind.bit_width / 8
     if any(test(kind) for test in _TEXTS):
-        return _OFFSET_BYTES + _filled(_pc.binary_length(array))
+        return _OFFSET_BYTES + _spans(array, array.buffers()[1])
     return array.nbytes / max(1, len(array))
 
 
@@ -140,12 +142,22 @@ def _of_lists(array: Any, sizes: float | Array) -> Array:
 
 
 def _lengths(array: Any) -> Array:
-    if not pa.types.is_map(array.type):
-        return _filled(_pc.list_value_length(array))
-    found = np.diff(array.offsets.to_numpy()[: len(array) + 1]).astype(np.float64)
-    present = present_mask(array)
+    """How many values each list or map has; 0 where it is null."""
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        return _pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    return _spans(array, array.buffers()[1])
+
+
+def _spans(array: Any, offsets: pa.Buffer | None) -> Array:
+    """How far apart the offsets of an array's rows are; 0 where a row is null.
+
+    Read as they lie: Arrow's `fill_null` would load pandas, which costs as much as the rest of a small job.
+    """
+    if offsets is None or not len(array):
+        return np.zeros(len(array))
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    dtype = np.int64 if wide or pa.types.is_large_list(array.type) else np.int32
+    start, end = array.offset, array.offset + len(array) + 1
+    found = np.diff(np.frombuffer(cast("Any", offsets), dtype)[start:end]).astype(np.float64)
+    present = present_mask(array) if array.null_count else None
     return found if present is None else np.where(present, found, 0.0)
-
-
-def _filled(lengths: Any) -> Array:
-    return _pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.float64)
