@@ -13,6 +13,7 @@ from typing import cast
 from parity.batch_engines import LOCAL, BatchEngine, find_batch_engine
 from parity.errors import ConfigError, DatasetError, RowsError
 from parity.handler import Handler, LoadedHandler
+from parity_batch.failures import few_of_a_kind
 from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata
 from parity_batch.local import LocalEngine
@@ -94,6 +95,7 @@ def score(
                 tally=tally,
             )
             with (
+                few_of_a_kind(),
                 contextlib.closing(task),
                 _progress_line(plan.num_rows, resumed_rows, progress) as shown_line,
             ):

@@ -25,6 +25,7 @@ from parity.result import ERROR_COLUMN, Result
 from parity.schema import Field
 from parity.scored import DEFAULT_BATCH_ROWS, part_rows, part_schema
 from parity_batch.containers import READ_BYTES, TextColumns, explained, header, probe_lines, text_rows
+from parity_batch.failures import few_of_a_kind
 from parity_batch.footers import Source, SourceFile
 from parity_batch.formats import ARROW, CSV, PARQUET
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
@@ -101,7 +102,7 @@ def score_pipe(
             write, output_format, layout, loaded
         )  # fmt: skip
         done = failed = 0
-        with engine:
+        with few_of_a_kind(), engine:
             for rows in rebatch(kept_rows(read, layout, source, None), batch_rows):
                 result = engine.score(decoded_rows(loaded.inputs, rows, layout))
                 positions = positions_of(rows)

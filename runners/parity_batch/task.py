@@ -14,6 +14,7 @@ from parity.errors import ConfigError
 from parity.handler import LoadedHandler
 from parity.output_form import OutputForm
 from parity.profile import Profile
+from parity_batch.failures import in_a_worker
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
 from parity_batch.plan import Unit
@@ -69,6 +70,7 @@ class UnitTask:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        in_a_worker()
         with _SHARED_LOCK:
             self._engines = _SHARED.setdefault(self.folder.job, _Engines())
             for engines in _SHARED.values():

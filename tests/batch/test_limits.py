@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -53,6 +56,24 @@ def test_a_job_whose_every_row_failed_is_no_success_unless_that_is_allowed(tmp_p
     summary = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(max_errors="100%"))
     assert (summary.failed_rows, summary.resumed_parts) == (20, 1)
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("inputs", ["in", "rows.csv"])
+def test_failures_of_one_kind_are_logged_a_few_times(tmp_path: Path, inputs: str) -> None:
+    table = orders(3000).set_column(2, "quantity", pa.array([666] * 2990 + [1] * 10))
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    cast("Any", pacsv).write_csv(table, tmp_path / "rows.csv")
+    if inputs == "in":
+        done = run(ORDERS, tmp_path / "in", tmp_path / "out")
+    else:
+        command = [sys.executable, "-m", "parity", "batch", str(ORDERS), "-", "-", "--input-format", "csv"]
+        with (tmp_path / "rows.csv").open("rb") as stream:
+            done = subprocess.run(command, stdin=stream, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("event=row_failed") == 3
+    assert done.stderr.count("quantity 666 is poison") >= 3
+    assert done.stderr.count("more like this one are not logged") == 1
 
 
 def damaged(path: Path) -> None:
