@@ -68,7 +68,7 @@ def find_files(inputs: Sequence[str | Path], input_format: str | None = None) ->
     folders: dict[Path, Path] = {}
     for text, (base, paths) in zip(inputs, found, strict=True):
         for path in paths:
-            real = _real(path, folders)
+            real = real_path(path, folders)
             if real in seen:
                 raise DatasetError(f"{path} is named twice, by {seen[real]} and by {text}; name it once")
             seen[real] = str(text)
@@ -91,6 +91,16 @@ def table_kind(place: Place) -> str | None:
     ):
         return "Iceberg"
     return None
+
+
+def real_path(path: Path, folders: dict[Path, Path]) -> Path:
+    """Where a file is once links are followed; `folders` keeps what folders resolve to."""
+    if path.is_symlink() or not path.name:
+        return path.resolve()
+    above = path.parent
+    if above not in folders:
+        folders[above] = above.resolve()
+    return folders[above] / path.name
 
 
 def _refuse_inside_table(text: str, base: Path) -> None:
@@ -214,16 +224,6 @@ def _refuse_table_below(here: Path, folder: Path) -> None:
             f"folder {str(folder)!r} holds a {kind} table, {str(here)!r}, some of whose files may hold rows "
             "that were deleted; name the table itself"
         )
-
-
-def _real(path: Path, folders: dict[Path, Path]) -> Path:
-    """Where a file is once links are followed; `folders` keeps what folders resolve to."""
-    if path.is_symlink() or not path.name:
-        return path.resolve()
-    above = path.parent
-    if above not in folders:
-        folders[above] = above.resolve()
-    return folders[above] / path.name
 
 
 def _is_hidden(name: str) -> bool:

@@ -10,6 +10,7 @@ _summary.json, _SUCCESS     written when every unit is done
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from typing import Any
 
 from parity.durable import temporary
 from parity.errors import DatasetError, ResumeError
+from parity_batch.files import real_path
 from parity_batch.footers import footer_digest
 from parity_batch.identity import MANIFEST, changes, job_of, read_manifest
 from parity_batch.places import Place, shown_place, without_secrets
@@ -217,14 +219,17 @@ _OWN = (LOCK, UNITS, temporary(Path(MANIFEST)).name)
 
 
 def _check_place(store: Store, plan: Plan) -> None:
+    here = _followed(store.place)
+    folders: dict[Path, Path] = {}
     for source in plan.sources:
-        if _lies_in(source.file.path, store.place):
+        path = source.file.path
+        if _lies_in(real_path(path, folders) if isinstance(path, Path) else path, here):
             raise DatasetError(
                 f"input {source.name} lies in the output folder {store.shown}; write to a folder that holds "
                 "no input"
             )
     for folder in plan.folders:
-        below = _below(store.place, folder)
+        below = _below(here, _followed(folder))
         if below is not None and not any(part.startswith(("_", ".")) for part in below):
             raise DatasetError(
                 f"output folder {store.shown} lies in the input folder {shown_place(folder)}, and its parts "
@@ -236,11 +241,14 @@ def _lies_in(place: Place, folder: Place) -> bool:
     return _below(place, folder) is not None
 
 
+def _followed(place: Place) -> Place:
+    return place.resolve() if isinstance(place, Path) else place
+
+
 def _below(place: Place, folder: Place) -> tuple[str, ...] | None:
-    """The parts of a place's path below a folder; None where it does not lie in it."""
+    """The parts of a place's path below a folder, links followed in both; None where it is not below."""
     if isinstance(place, Path) and isinstance(folder, Path):
-        here, there = place.resolve(), folder.resolve()
-        return here.relative_to(there).parts if here.is_relative_to(there) else None
+        return place.relative_to(folder).parts if place.is_relative_to(folder) else None
     if isinstance(place, Path) or isinstance(folder, Path):
         return None
     here, there = (PurePosixPath(without_secrets(url)) for url in (place, folder))
@@ -252,7 +260,10 @@ def _folder_of(part: str) -> str:
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+    text = io.StringIO()  # a list of its pieces would take eight times the memory of a large manifest
+    text.writelines(json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(content))
+    text.write("\n")
+    return text.getvalue().encode()
 
 
 def _reason(exc: OSError) -> str:
