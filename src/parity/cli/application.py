@@ -52,7 +52,7 @@ class Commands(TyperGroup):
         del ctx
         if cmd_name in OWN:
             return _own_command(cmd_name)
-        runner = _runner_commands().get(cmd_name)
+        runner = cmd_name if _is_command_of_its_runner(cmd_name) else _runner_commands().get(cmd_name)
         return None if runner is None else _command_of(cmd_name, runner)
 
     def invoke(self, ctx: Any) -> Any:
@@ -117,6 +117,14 @@ def _runner_commands() -> dict[str, str]:
         if command_name:
             found[command_name] = name
     return found
+
+
+def _is_command_of_its_runner(name: str) -> bool:
+    """Whether a runner called `name` has that command: then no other runner is imported to find it."""
+    try:
+        return name in runner_names() and find_runner(name).command_name == name
+    except ConfigError:
+        return False
 
 
 def _own_command(name: str) -> Any:
