@@ -53,8 +53,8 @@ check: $(STAMP) ## formatting, lint, types, layers, spelling, docs
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/pyright
 
-test: $(STAMP) ## run the tests; ARGS= goes to pytest
-	$(BIN)/python -m pytest $(ARGS)
+test: $(STAMP) ## run the tests, in two processes; ARGS= runs one pytest with them
+	$(BIN)/python tools/run_tests.py $(ARGS)
 
 demo: $(STAMP) ## score, serve and compare real data with all runners
 	$(BIN)/python demo/run.py $(ARGS)
