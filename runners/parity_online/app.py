@@ -52,11 +52,11 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
     models.subscribe(lambda: setattr(app, "openapi_schema", None))
     app.openapi = lambda: openapi.document(app, models)
 
-    @app.get("/docs", include_in_schema=False)
+    @app.get("/docs", tags=["operations"], summary="These routes as a page")
     def docs() -> Response:
         return Response(docs_page.page(app.openapi()), media_type="text/html; charset=utf-8")
 
-    @app.get("/", include_in_schema=False)
+    @app.get("/", tags=["operations"], summary="The status page")
     def show_status() -> Response:
         headers = {"content-security-policy": status.policy(), "referrer-policy": "no-referrer"}
         return Response(status.page(), media_type="text/html; charset=utf-8", headers=headers)
@@ -109,7 +109,7 @@ def _add_health(app: FastAPI, models: Models) -> None:
     @app.head("/v2/models/{name}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
     @app.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
-    @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"], include_in_schema=False)
+    @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"])
     def model_ready(request: Request, name: str, version: str | None = None) -> Response:
         try:
             model = models.find(name, version)
@@ -142,7 +142,7 @@ def _add_metadata(app: FastAPI, models: Models, version: str) -> None:
     triton.add_statistics(app, models)
 
     @app.get("/v2/models/{name}", tags=["metadata"], summary="A model's tensors")
-    @app.get("/v2/models/{name}/versions/{version}", tags=["metadata"], include_in_schema=False)
+    @app.get("/v2/models/{name}/versions/{version}", tags=["metadata"])
     def metadata(name: str, version: str | None = None) -> Response:
         model = models.find(name, version)
         return _json(
@@ -158,7 +158,7 @@ def _add_metadata(app: FastAPI, models: Models, version: str) -> None:
     @app.get(
         "/v2/models/{name}/config", tags=["metadata"], summary="A model's configuration, as Triton writes it"
     )
-    @app.get("/v2/models/{name}/versions/{version}/config", tags=["metadata"], include_in_schema=False)
+    @app.get("/v2/models/{name}/versions/{version}/config", tags=["metadata"])
     def config(name: str, version: str | None = None) -> Response:
         return _json(model_config(models.find(name, version)))
 

@@ -62,14 +62,14 @@ def add_routes(app: FastAPI, models: Models) -> None:
         return _json(content)
 
     @app.get("/models/{name}", tags=["torchserve"], summary="A model, as TorchServe describes it")
-    @app.get("/models/{name}/{version}", tags=["torchserve"], include_in_schema=False)
+    @app.get("/models/{name}/{version}", tags=["torchserve"])
     def described(name: str, version: str | None = None) -> Response:
         if version == "all":
             return _json([_described(model) for model in models.versions(name).models])
         return _json([_described(models.find(name, version))])
 
     @app.post("/explanations/{name}", tags=["torchserve"], summary="501: no handler explains its answers")
-    @app.post("/explanations/{name}/{version}", tags=["torchserve"], include_in_schema=False)
+    @app.post("/explanations/{name}/{version}", tags=["torchserve"])
     def explain(name: str, version: str | None = None) -> Response:
         model = models.find(name, version)
         raise ProblemError(501, "not_offered", f"model {model.name!r} has no explanations, only predictions")

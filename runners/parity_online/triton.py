@@ -21,7 +21,7 @@ def add_statistics(app: FastAPI, models: Models) -> None:
         return _told([model for name in models.names for model in models.versions(name).models])
 
     @app.get("/v2/models/{name}/stats", tags=["metadata"], summary="What a model has done")
-    @app.get("/v2/models/{name}/versions/{version}/stats", tags=["metadata"], include_in_schema=False)
+    @app.get("/v2/models/{name}/versions/{version}/stats", tags=["metadata"])
     def model_statistics(name: str, version: str | None = None) -> Response:
         return _told([models.find(name, version)])
 

@@ -65,7 +65,7 @@ def add_routes(app: FastAPI, models: Models) -> None:
         return _json({"models": models.names})
 
     @app.get("/v1/models/{name}", tags=["v1"], summary="A model's versions and their states")
-    @app.get("/v1/models/{name}/versions/{version}", tags=["v1"], include_in_schema=False)
+    @app.get("/v1/models/{name}/versions/{version}", tags=["v1"])
     def status(name: str, version: str | None = None) -> Response:
         default = models.find(name, version)
         found = [default] if version is not None else list(models.versions(name).models)
@@ -77,7 +77,7 @@ def add_routes(app: FastAPI, models: Models) -> None:
         return _json(content, 200 if ready else 503)
 
     @app.get("/v1/models/{name}/metadata", tags=["v1"], summary="A model's signature, as TF Serving tells it")
-    @app.get("/v1/models/{name}/versions/{version}/metadata", tags=["v1"], include_in_schema=False)
+    @app.get("/v1/models/{name}/versions/{version}/metadata", tags=["v1"])
     def metadata(name: str, version: str | None = None) -> Response:
         model = models.find(name, version)
         signature = {

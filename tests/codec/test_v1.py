@@ -78,10 +78,17 @@ def test_more_rows_than_are_taken_are_refused_before_one_is_read(request_: Any) 
 
 
 def test_a_row_that_does_not_fit_errs_alone() -> None:
-    rows = [{"x": [1, 2]}, 7, {"x": [1]}, {"y": 1, "x": [1, 2]}, {"x": [1, 2], "s": b64(b"\xff")}]
+    rows = [
+        {"x": [1, 2]},
+        7,
+        {"x": [1]},
+        {"y": 1, "x": [1, 2]},
+        {"x": [1, 2], "s": b64(b"\xff")},
+        {"x": [1, 2], "s": {"b64": "é"}},
+    ]
     decoded = decode(TWO, {"instances": rows}).decoded
     assert decoded.index.tolist() == [0]
-    assert [error.row for error in decoded.errors] == [1, 2, 3, 4]
+    assert [error.row for error in decoded.errors] == [1, 2, 3, 4, 5]
     assert "field 'x'" in decoded.errors[1].message
 
 

@@ -9,7 +9,6 @@ bytes are {"b64": ...}.
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -175,7 +174,7 @@ def _plain(field: Field, value: Any) -> Any:
     if isinstance(field, String):
         try:
             return base64.b64decode(text, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # no base64, or not of UTF-8
             return cast("Any", value)  # refused as what it is
     return cast("Any", value)
 
