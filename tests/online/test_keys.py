@@ -132,6 +132,11 @@ def test_who_has_no_key_learns_nothing_but_health(tmp_path: Path, http: str):
         assert headers["www-authenticate"].startswith("Bearer")
         assert "Authorization: Bearer" in answer["error"]
         assert ask(url, "GET", "/metrics", headers={"X-API-Key": key})[0] == 200
+        _, headers, answer = ask(url, "GET", "/models", None, {"X-Request-Id": "asked-1"})
+        assert headers["www-authenticate"].startswith("Bearer")
+        assert (answer["code"], answer["id"]) == (401, "asked-1")
+        (told,) = [line for line in server.log().splitlines() if " id=asked-1 " in line]
+        assert " method=GET path=/models status=401 " in told
         assert key not in server.log()
 
 

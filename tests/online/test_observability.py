@@ -116,6 +116,16 @@ def test_a_request_that_reaches_no_model_is_a_line_too(
 
 
 @pytest.mark.slow
+def test_a_replica_logs_in_the_servers_form():
+    with ServerProcess([LINEAR, "--replicas", "1", "--log-format", "json"]) as server:
+        row = {"features": [1] * 8, "account": 1, "name": "raise", "at": None}
+        assert ask(server.url, "POST", "/predictions/linear", row, JSON)[0] == 500
+        lines = [json.loads(line) for line in server.log().splitlines()]
+    traces = [line["traceback"] for line in lines if line["event"] == "row_failed" and "batch" in line]
+    assert traces[-1].endswith("ValueError: a row is called raise")
+
+
+@pytest.mark.slow
 def test_a_trace_goes_through(told: Told):
     for request_id, body, status in (("t-1", {"id": 1}, 200), ("t-2", {"id": None}, 400)):
         found, headers, _ = send(told, body, request_id, traceparent=TRACEPARENT)
