@@ -8,10 +8,12 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from parity import golden, load_handler
 from parity.archive import MANIFEST, SIZE_VARIABLE, Archive, archives_folder, extracted, write_archive
+from parity.codec import arrow
 from parity.errors import ConfigError, ReferenceNotFoundError
 
 HANDLERS = Path(__file__).parents[1] / "handlers"
@@ -228,6 +230,19 @@ def test_a_link_out_of_the_folder_is_not_packed(folder: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="outside of the handler's folder"):
         packed(folder, tmp_path / "a.parity")
     assert not (tmp_path / "a.parity").exists()
+
+
+def test_goldens_are_not_written_into_an_archive(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("CI", raising=False)
+    packed(folder, tmp_path / "a.parity")
+    loaded = load_handler(tmp_path / "a.parity")
+    rows = arrow.decode_table(loaded.inputs, pa.table({"x": [1]})).batch
+    with pytest.raises(ConfigError, match="is an archive, which keeps nothing"):
+        golden.record(loaded, rows, "one", reason="a test")
+    found = golden.record(loaded, rows, "one", reason="a test", golden=tmp_path / "golden")
+    assert found.path.is_relative_to(tmp_path / "golden")
 
 
 def test_an_archive_that_is_not_there_is_told_with_near_names(folder: Path, tmp_path: Path):

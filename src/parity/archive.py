@@ -146,6 +146,15 @@ def archives_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "parity", "archives")
 
 
+def require_no_archive(folder: Path) -> None:
+    """Raise ConfigError for a folder of an extracted archive: what is written there would be lost."""
+    if folder.resolve().is_relative_to(archives_folder().resolve()):
+        raise ConfigError(
+            "the handler is an archive, which keeps nothing that is written to it; do this with the folder it "
+            "was packed from and pack that anew, or name another folder with --golden"
+        )
+
+
 def _gathered(root: Path, goldens: Path | None, target: Path) -> dict[str, Path]:
     """The files to pack by their paths in the archive."""
     sources: dict[str, Path] = {path.relative_to(root).as_posix(): path for path in files_of(root)}

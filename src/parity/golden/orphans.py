@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from parity.archive import require_no_archive
 from parity.durable import is_temporary
 from parity.errors import GoldenError, ParityError
 from parity.golden.cases import FILES, read_case
@@ -100,6 +101,7 @@ def prune(leftovers: Iterable[Leftover]) -> list[Leftover]:
     for item in leftovers:
         if not item.prunable:
             continue
+        require_no_archive(item.path)
         if item.path.is_dir() and not item.path.is_symlink():
             shutil.rmtree(item.path)
         else:

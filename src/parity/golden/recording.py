@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity import exact
+from parity.archive import require_no_archive
 from parity.codec import arrow
 from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances, compare
@@ -109,6 +110,7 @@ def check_recordable(loaded: LoadedHandler, case: str, reason: str, golden: str 
         )
     check_reason(reason)
     path = golden_folder(loaded, golden) / case
+    require_no_archive(path)
     if path.exists():
         raise GoldenError(
             f"golden case {path} exists; `parity golden update` changes it and shows what moved"

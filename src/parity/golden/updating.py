@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from parity.archive import require_no_archive
 from parity.codec import arrow
 from parity.compare import Comparison, compare
 from parity.engine import Engine
@@ -98,6 +99,7 @@ def accept(proposal: Proposal, *, reason: str) -> None:
     """
     refuse_in_ci("update")
     check_reason(reason)
+    require_no_archive(proposal.path)
     write_case(
         proposal.path,
         proposal.inputs,

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from parity import numerics
+from parity.archive import require_no_archive
 from parity.durable import write_json, write_text
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
@@ -27,7 +28,7 @@ def proof_file(loaded: LoadedHandler, name: str) -> Path:
 
 def require_free(loaded: LoadedHandler, name: str) -> None:
     """Raise ConfigError where a profile of that name cannot be written: told before hours of measuring."""
-    proof_file(loaded, name)
+    require_no_archive(proof_file(loaded, name))
     if not _NAME.fullmatch(name):
         raise ConfigError(f"profile name {name!r} is not of letters, digits, - and _")
     if name in loaded.manifest.profiles:
