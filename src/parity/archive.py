@@ -150,8 +150,8 @@ def require_no_archive(folder: Path) -> None:
     """Raise ConfigError for a folder of an extracted archive: what is written there would be lost."""
     if folder.resolve().is_relative_to(archives_folder().resolve()):
         raise ConfigError(
-            "the handler is an archive, which keeps nothing that is written to it; do this with the folder it "
-            "was packed from and pack that anew, or name another folder with --golden"
+            "the handler is an archive, which keeps nothing that is written to it; do this with the folder "
+            "it was packed from and pack that anew, or name another folder with --golden"
         )
 
 
