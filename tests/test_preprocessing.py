@@ -200,6 +200,34 @@ def test_a_handler_that_does_not_load_there_says_so(folder: Path, tmp_path: Path
         pass
 
 
+def test_a_process_that_cannot_be_replaced_is_closed_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = shutil.copytree(folder, tmp_path / "other")
+    loaded = load_handler(other)
+    with Engine(loaded, preprocess_processes=1) as engine:
+        before = {child.pid for child in children()}
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        (other / "handler.py").write_text(HANDLER + "\n# another\n")
+        strays: list[int] = []
+        real = os.close
+
+        def close(descriptor: int) -> None:
+            if not Path(f"/proc/self/fd/{descriptor}").is_symlink():
+                strays.append(descriptor)
+            real(descriptor)
+
+        monkeypatch.setattr(os, "close", close)
+        for _ in range(2):
+            with pytest.raises(FingerprintError, match="changed since it was loaded"):
+                engine.score(decoded(folder, {"x": 1}))
+        monkeypatch.undo()
+        assert strays == []
+        (other / "handler.py").write_text(HANDLER)
+        assert engine.score(decoded(folder, {"x": 1})).outputs["y"].to_pylist() == [2], "mended, it goes on"
+
+
 def test_a_class_of_this_process_is_refused():
     class Here(Handler):
         inputs = Schema(x=Int64())

@@ -1,5 +1,6 @@
 """What is sent over shared memory is what comes out, whatever its size, layout and device."""
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,8 +16,6 @@ from parity.shared_values import Channel, Region, UnsendableError
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, Channel]]:
-    import os
-
     one, other = socket.socketpair()
     to, back = Region.new(), Region.new()
     first = Channel(one, to, back)
@@ -104,6 +103,40 @@ def test_what_cannot_be_sent_is_refused_and_nothing_is_sent(ends: tuple[Channel,
         first.send(threading.Lock())
     first.send(1)
     assert second.receive() == 1
+
+
+class Refuses:
+    def __reduce__(self) -> Any:
+        raise ValueError("not this one")
+
+
+def test_whatever_a_value_raises_when_it_is_pickled_it_is_refused(ends: tuple[Channel, Channel]):
+    first, second = ends
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (Refuses(), deep):
+        with pytest.raises(UnsendableError, match="no other process"):
+            first.send(value)
+    first.send(1)
+    assert second.receive() == 1
+
+
+def test_a_region_that_is_closed_twice_leaves_the_descriptors_of_others_alone():
+    region = Region.new()
+    region.mapped(10)
+    number = region.descriptor
+    region.close()
+    other = os.memfd_create("other")
+    try:
+        if other != number:
+            os.dup2(other, number)
+        region.close()
+        assert os.fstat(number).st_size == 0, "still open"
+    finally:
+        os.close(number)
+        if other != number:
+            os.close(other)
 
 
 def test_an_end_that_is_gone_is_told(ends: tuple[Channel, Channel]):

@@ -101,7 +101,8 @@ class Preprocessors:
             ended: Exception | None = None
             for _ in range(_TRIES):
                 if process is None or process.is_dead:
-                    process = self._replacement(process)
+                    dead, process = process, None
+                    process = self._replacement(dead)
                 try:
                     return process.preprocess(batch)
                 except _GoneError as exc:

@@ -51,11 +51,13 @@ class Region:
         return self._map
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it; once is enough, and twice does no harm."""
         if self._map is not None:
             self._map.close()
             self._map = None
-        os.close(self.descriptor)
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class Channel:
@@ -121,7 +123,7 @@ def _pieces(value: object) -> list[memoryview | bytes]:
     sink = io.BytesIO()
     try:
         _Pickler(sink, protocol=5, buffer_callback=buffers.append).dump(value)
-    except (AttributeError, TypeError, pickle.PicklingError) as exc:
+    except Exception as exc:  # a user's __reduce__ may do anything
         raise UnsendableError(f"no other process can be sent this: {exc}") from exc
     raw: list[memoryview] = []
     for buffer in buffers:
