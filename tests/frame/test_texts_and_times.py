@@ -260,3 +260,47 @@ def test_lists_are_added_up_within_their_row() -> None:
         whole.list.sum()
     with pytest.raises(FrameError, match="a list of string has no numbers"):
         Series(pa.array([["a"]])).list.sum()
+
+
+@pytest.mark.parametrize(
+    ("far", "sign"),
+    [
+        (np.datetime64("9999-01-01"), 1),
+        (np.datetime64("9999-01-01", "s"), 1),
+        (np.datetime64(2**62, "s"), 1),
+        (np.datetime64(-(2**62), "M"), -1),
+        (np.datetime64("-0400", "Y"), -1),
+        (datetime.datetime(9999, 1, 1), 1),
+        (datetime.datetime(1, 1, 1), -1),
+    ],
+)
+def test_a_time_beyond_the_columns_range_is_compared_truly_and_never_held(far: Any, sign: int) -> None:
+    series = times([0, None, 2**63 - 1], "ns")
+    assert (series < far).to_pylist() == [sign > 0, None, sign > 0]
+    assert (series >= far).to_pylist() == [sign < 0, None, sign < 0]
+    assert (series == far).to_pylist() == [False, None, False]
+    for put in (lambda: series.fillna(far), lambda: series.where(series == series, far)):
+        with pytest.raises(FrameError, match=r"does not fit timestamp\[ns\]"):
+            put()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)),
+    st.sampled_from(["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"]),
+)
+def test_a_time_of_numpy_means_the_same_in_every_unit(when: datetime.datetime, unit: Any) -> None:
+    value = np.datetime64(when, "us").astype(f"datetime64[{unit}]")
+    ticks = int(value.astype("datetime64[ns]").astype(np.int64))
+    series = times([ticks, None], "ns")
+    assert (series == value).to_pylist() == [True, None]
+    assert np.array(series.fillna(value).to_arrow().cast(pa.int64())).tolist() == [ticks, ticks]
+
+
+def test_a_time_of_pandas_keeps_its_nanoseconds() -> None:
+    series = times([1, None], "ns")
+    assert (series == pd.Timestamp(1)).to_pylist() == [True, None]
+    with pytest.raises(FrameError, match="finer than"):
+        _ = times([0], "us") == pd.Timestamp(1)
+    with pytest.raises(FrameError, match="is no timestamp"):
+        series.fillna(pd.NaT)

@@ -21,7 +21,7 @@ from parity.frame.numeric import Operand, both_valid
 from parity.frame.reductions import reduced
 from parity.frame.storage import to_arrow, to_tensor
 from parity.frame.texts import Texts
-from parity.frame.times import Times, ticks_of
+from parity.frame.times import Times, ticks_held, ticks_of
 from parity.frame.verbs import unknown_verb
 
 _Text = str  # `Series.str` hides the name inside the class
@@ -371,7 +371,7 @@ class Series:
                 raise FrameError(f"{verb}: {shown(value)} is no text")
             return value
         if self.kind in ("time", "date"):
-            return ticks_of(value, self.dtype, verb)
+            return ticks_held(value, self.dtype, verb)
         if self.kind == "other":
             raise FrameError(f"{verb}: a column of {name_of(self.dtype)} is only carried along")
         return numeric.number_for(value, self.dtype, verb)

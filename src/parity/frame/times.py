@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from parity.errors import shown
 from parity.frame.dtypes import PER_SECOND, name_of
 from parity.frame.engine import engine_for
 from parity.frame.errors import FrameError
-from parity.frame.numeric import refuse
+from parity.frame.numeric import INT64, refuse
 from parity.frame.verbs import unknown_verb
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def local(series: Series) -> tuple[torch.Tensor, pa.DataType]:
 
 
 def ticks_of(value: object, dtype: pa.DataType, verb: str) -> int:
-    """A Python or numpy time as ticks of a column's type.
+    """A Python or numpy time as ticks of a column's type, which may be beyond those that the column can hold.
 
     Raises:
         FrameError: it is no time, has a zone where the column has none or the other way round, or is finer
@@ -135,18 +135,48 @@ def ticks_of(value: object, dtype: pa.DataType, verb: str) -> int:
     if pa.types.is_date32(dtype):
         if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
             return (value - datetime.date(1970, 1, 1)).days
-    elif isinstance(value, datetime.datetime):
+    elif isinstance(value, datetime.datetime) and value == value:  # not pandas' NaT
         if (value.tzinfo is not None) != (typed.tz is not None):
             raise FrameError(f"{verb}: {value} beside {name_of(dtype)}: one has a zone, the other none")
         start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if value.tzinfo else None)
         since = value - start
         microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-        return _exactly(microseconds * PER_SECOND[typed.unit], 1_000_000, value, dtype, verb)
+        nanoseconds = microseconds * 1000 + int(getattr(value, "nanosecond", 0))  # pandas' times have them
+        return _exactly(nanoseconds * PER_SECOND[typed.unit], 1_000_000_000, value, dtype, verb)
     elif isinstance(value, np.datetime64) and typed.tz is None and not np.isnat(value):
-        ticks = value.astype(f"datetime64[{typed.unit}]")
-        if ticks == value:
-            return int(ticks.astype(np.int64))
+        numerator, divisor = _seconds_of(value)
+        return _exactly(numerator * PER_SECOND[typed.unit], divisor, value, dtype, verb)
     raise FrameError(f"{verb}: {shown(value)} is no {name_of(dtype)}")
+
+
+def ticks_held(value: object, dtype: pa.DataType, verb: str) -> int:
+    """The ticks of a time that a column is to hold.
+
+    Raises:
+        FrameError: as `ticks_of` says, or the time is out of the type's range.
+    """
+    ticks = ticks_of(value, dtype, verb)
+    if not INT64[0] <= ticks <= INT64[1]:
+        raise FrameError(f"{verb}: {value} does not fit {name_of(dtype)}; use a coarser unit in the schema")
+    return ticks
+
+
+_COARSE: Final = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60, "s": 1}
+_FINE: Final = {"ms": 3, "us": 6, "ns": 9, "ps": 12, "fs": 15, "as": 18}
+
+
+def _seconds_of(value: np.datetime64) -> tuple[int, int]:
+    """The seconds since 1970 as a fraction of Python integers: numpy's own conversions wrap."""
+    unit, step = np.datetime_data(value.dtype)
+    count = int(value.astype(np.int64)) * step
+    if unit in _FINE:
+        return count, 10 ** _FINE[unit]
+    if unit in _COARSE:
+        return count * _COARSE[unit], 1
+    year, month = divmod(count * (12 if unit == "Y" else 1), 12)
+    cycles, year = divmod(1970 + year, 400)  # the calendar repeats after 400 years
+    day = datetime.date(year + 400, month + 1, 1) - datetime.date(1970, 1, 1)
+    return (day.days + (cycles - 1) * 146_097) * 86_400, 1
 
 
 def _exactly(numerator: int, divisor: int, value: object, dtype: pa.DataType, verb: str) -> int:
