@@ -297,11 +297,21 @@ def _base(path: str) -> str:
 
 def _ids(fields: Any, above: str = "") -> Iterator[tuple[str, int]]:
     for field in fields:
-        name = f"{above}{field.name}"
-        if field.metadata and _FIELD_ID in field.metadata:
-            yield name, int(field.metadata[_FIELD_ID])
-        if pa.types.is_struct(field.type):
-            yield from _ids(field.type, f"{name}.")
+        yield from _ids_of(field, f"{above}{field.name}")
+
+
+def _ids_of(field: Any, name: str) -> Iterator[tuple[str, int]]:
+    """The ids of a field and of all below it; what writers call a list's and a map's own fields varies."""
+    if field.metadata and _FIELD_ID in field.metadata:
+        yield name, int(field.metadata[_FIELD_ID])
+    kind = field.type
+    if pa.types.is_struct(kind):
+        yield from _ids(kind, f"{name}.")
+    elif pa.types.is_map(kind):
+        yield from _ids_of(kind.key_field, f"{name}.key")
+        yield from _ids_of(kind.item_field, f"{name}.value")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        yield from _ids_of(kind.value_field, f"{name}[]")
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -239,6 +239,34 @@ def test_iceberg_columns_are_found_by_their_ids(iceberg: Any, tmp_path: Path) ->
     assert "column 'price' is 'cost' in the table by now; rewrite its data files" in str(caught.value)
 
 
+NESTED = {
+    "list": (pa.list_(pa.struct([("low", pa.int64()), ("high", pa.int64())])), ("element",), "tags[]"),
+    "map value": (
+        pa.map_(pa.string(), pa.list_(pa.struct([("low", pa.int64()), ("high", pa.int64())]))),
+        ("value", "element"),
+        "tags.value[]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_iceberg_fields_inside_lists_and_maps_are_found_by_their_ids(tmp_path: Path, case: str) -> None:
+    kind, path, shown = NESTED[case]
+    catalog = InMemoryCatalog("test", warehouse=str(tmp_path / "warehouse"))
+    catalog.create_namespace("shop")
+    rows = orders(4).append_column("tags", pa.array([None] * 4, kind))
+    table = catalog.create_table("shop.orders", schema=rows.schema)
+    table.append(rows)
+    assert score(folder_of(table), tmp_path / "out", ORDERS).rows == 4
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.rename_column(("tags", *path, "low"), "spare")
+        update.rename_column(("tags", *path, "high"), "low")
+    with pytest.raises(DatasetError) as caught:
+        score(folder_of(table), tmp_path / "new", ORDERS)
+    expected = f"column '{shown}.low' is '{shown}.spare' in the table by now; rewrite its data files"
+    assert expected in str(caught.value)
+
+
 def test_an_iceberg_folder_with_two_newest_metadata_files_is_refused(iceberg: Any, tmp_path: Path) -> None:
     newest = Path(iceberg.metadata_location.removeprefix("file://"))
     shutil.copy(newest, newest.with_name(f"{newest.name[:6]}other.metadata.json"))
