@@ -41,7 +41,7 @@ def manifest_of(
         "form": asdict(settings.form),
         **({"types": dict(settings.types)} if settings.types else {}),
         **({"delimiter": settings.delimiter} if settings.delimiter else {}),
-        **({"table": {"kind": plan.table.kind, "version": plan.table.version}} if plan.table else {}),
+        **({"table": plan.table.identity} if plan.table else {}),
         "inputs": [
             {
                 "path": source.name,
@@ -125,10 +125,12 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if before.get(key) != now.get(key)
     ]
     tables = [(job.get("table") or {}) for job in (before, now)]
-    if tables[0] != tables[1]:
-        was = tables[0].get("version")
+    was, now_at = (table.get("version") for table in tables)
+    if was != now_at or tables[0].get("kind") != tables[1].get("kind"):
         hint = f"; --input-version {was} continues the job" if was is not None and tables[1] else ""
-        found.append(f"version of the table: was {_short(was)}, is {_short(tables[1].get('version'))}{hint}")
+        found.append(f"version of the table: was {_short(was)}, is {_short(now_at)}{hint}")
+    elif tables[0] != tables[1]:
+        found.append("columns of the table: its schema was changed, and its version stayed")
     inputs = _input_changes(before["inputs"], now["inputs"])
     found += inputs[:_SHOWN_CHANGES]
     if len(inputs) > _SHOWN_CHANGES:

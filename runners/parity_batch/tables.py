@@ -6,6 +6,8 @@ differ from the table's, rows deleted beside the file or columns of another name
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +52,16 @@ class Table:
         """The version, for people."""
         what = "version" if self.kind == "Delta Lake" else "snapshot"
         return f"{self.kind} table at {what} {self.version}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a job keeps of the table: a change of an Iceberg table's columns alone makes no snapshot."""
+        found: dict[str, Any] = {"kind": self.kind, "version": self.version}
+        if self.kind == "Iceberg":
+            columns = [(field.name, str(field.type), field.nullable) for field in self.schema]
+            text = json.dumps([columns, list(_ids(self.schema))])
+            found["schema_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+        return found
 
     def problems(self, source: Source) -> list[str]:
         """Why a file's columns, found by name, would not be the table's."""

@@ -239,6 +239,16 @@ def test_iceberg_columns_are_found_by_their_ids(iceberg: Any, tmp_path: Path) ->
     assert "column 'price' is 'cost' in the table by now; rewrite its data files" in str(caught.value)
 
 
+def test_a_change_of_an_iceberg_tables_columns_alone_is_told(iceberg: Any, tmp_path: Path) -> None:
+    folder = folder_of(iceberg)
+    score(folder, tmp_path / "out", ORDERS, columns=["id"])
+    assert score(folder, tmp_path / "out", ORDERS, columns=["id"]).scored_rows == 0
+    with iceberg.update_schema() as update:
+        update.add_column("colour", StringType())
+    with pytest.raises(ResumeError, match="columns of the table: its schema was changed"):
+        score(folder, tmp_path / "out", ORDERS, columns=["id"])
+
+
 NESTED = {
     "list": (pa.list_(pa.struct([("low", pa.int64()), ("high", pa.int64())])), ("element",), "tags[]"),
     "map value": (
