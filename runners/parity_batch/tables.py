@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from parity_batch.files import ICEBERG_METADATA, InputFile, table_kind
 from parity_batch.footers import HIVE_NULL, Source
 from parity_batch.places import Place, beside, local_path, names_in, place_of, shown_place, without_secrets
 
+_METADATA_NAME = re.compile(r"v?([0-9]+)(?:-.*)?(?:\.gz)?\.metadata\.json")
 _FIELD_ID = b"PARQUET:field_id"
 _HARMLESS_FEATURES = (
     "timestampNtz",
@@ -277,12 +279,18 @@ def _metadata_of(place: Place, shown: str) -> str:
     """The metadata file of the current version, as the folder tells."""
     if str(place).partition("?")[0].endswith(ICEBERG_METADATA):
         return str(place.absolute()) if isinstance(place, Path) else without_secrets(place)
-    names = names_in(beside(place, "metadata"))
     numbers: dict[int, list[str]] = {}
-    for name in names:
-        head = name.removesuffix(ICEBERG_METADATA).partition("-")[0].removeprefix("v")
-        if name.endswith(ICEBERG_METADATA) and head.isdigit():
-            numbers.setdefault(int(head), []).append(name)
+    for name in names_in(beside(place, "metadata")):
+        if not name.removesuffix(".gz").endswith(ICEBERG_METADATA):
+            continue
+        parsed = _METADATA_NAME.fullmatch(name)
+        if parsed is None:
+            raise DatasetError(
+                f"input {shown}: {name!r} of the Iceberg table's metadata has no number of a version that is "
+                f"known here, and may be its current one; name the {ICEBERG_METADATA} file that the catalog "
+                "names"
+            )
+        numbers.setdefault(int(parsed[1]), []).append(name)
     newest = numbers[max(numbers)] if numbers else []
     if len(newest) != 1:
         raise DatasetError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -281,6 +282,28 @@ def test_an_iceberg_folder_with_two_newest_metadata_files_is_refused(iceberg: An
     newest = Path(iceberg.metadata_location.removeprefix("file://"))
     shutil.copy(newest, newest.with_name(f"{newest.name[:6]}other.metadata.json"))
     with pytest.raises(DatasetError, match="2 metadata files of the Iceberg table could be its current one"):
+        score(folder_of(iceberg), tmp_path / "out", ORDERS)
+    assert score(newest, tmp_path / "out", ORDERS).rows == 90
+
+
+@pytest.mark.parametrize("name", ["v{}.gz.metadata.json", "{:05d}-a-b.gz.metadata.json", "v{}.metadata.json"])
+def test_the_newest_metadata_file_is_found_by_each_of_its_names(
+    iceberg: Any, tmp_path: Path, name: str
+) -> None:
+    newest = Path(iceberg.metadata_location.removeprefix("file://"))
+    data = newest.read_bytes()
+    newest.with_name(name.format(9)).write_bytes(gzip.compress(data) if ".gz." in name else data)
+    newest.unlink()  # an older one, in which no row is deleted, stays
+    assert score(folder_of(iceberg), tmp_path / "out", ORDERS, columns=["id"]).rows == 90
+
+
+@pytest.mark.parametrize("name", ["newest.metadata.json", "v9.metadata.json.gz"])
+def test_a_metadata_file_whose_number_is_not_known_is_refused(
+    iceberg: Any, tmp_path: Path, name: str
+) -> None:
+    newest = Path(iceberg.metadata_location.removeprefix("file://"))
+    newest.with_name(name).write_bytes(b"{}")
+    with pytest.raises(DatasetError, match=f"'{name}' of the Iceberg table's metadata has no number"):
         score(folder_of(iceberg), tmp_path / "out", ORDERS)
     assert score(newest, tmp_path / "out", ORDERS).rows == 90
 
