@@ -21,7 +21,7 @@ import orjson
 
 from parity.batch import Batch
 from parity.codec.frames_ipc import decode_result, encode_batch
-from parity.errors import MalformedError, ParityError, RunnerError
+from parity.errors import FingerprintError, MalformedError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.pipeline import Step
 from parity.profile import Profile
@@ -32,6 +32,9 @@ from parity_online.frames import receive_frame, send_frame
 logger = logging.getLogger(__name__)
 
 _STOP_S = 10.0
+
+_KINDS: dict[str, type[Exception]] = {kind.__name__: kind for kind in (FingerprintError, RunnerError)}
+"""What a replica's engine raises that is answered otherwise than a failure of the server."""
 
 _Answered = tuple[bytes, memoryview]
 
@@ -174,7 +177,8 @@ class RemoteEngine:
 
         Raises:
             ReplicaDiedError: it died first.
-            RuntimeError: its engine raised.
+            FingerprintError, RunnerError: a process that preprocesses for it could not be replaced.
+            RuntimeError: its engine raised anything else.
         """
         from parity_online import replica
 
@@ -196,10 +200,11 @@ class RemoteEngine:
                 f"the process that ran this request {self._end()}; it is being replaced, send the "
                 "request again"
             )
-        kind, body = answer
-        if kind == replica.FAILED:
+        told, body = answer
+        if told == replica.FAILED:
             found = orjson.loads(body)
-            raise RuntimeError(f"{found['type']} in replica {self.pid}: {found['error']}")
+            kind = _KINDS.get(found["type"], RuntimeError)
+            raise kind(f"{found['type']} in replica {self.pid}: {found['error']}")
         try:
             return decode_result(self.loaded.outputs, body)
         except MalformedError as exc:  # no fault of who asked

@@ -109,9 +109,10 @@ class _Answers:
                 else:
                     result = engine.run(batch)
                 answer = encode_result(result)
-        except Exception as exc:
+        except BaseException as exc:  # KeyboardInterrupt and the like, too: somebody waits for an answer
             logger.error("event=batch_failed pid=%d", os.getpid(), exc_info=exc)
-            told = orjson.dumps({"error": str(exc), "type": type(exc).__name__})
+            text = str(exc).encode("utf-8", "backslashreplace").decode()
+            told = orjson.dumps({"error": text, "type": type(exc).__name__})
             self._send(FAILED, number, told)
         else:
             self._send(RESULT, number, answer)

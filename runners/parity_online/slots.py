@@ -399,6 +399,8 @@ class Slots:
         except BaseException:
             if isinstance(engine, RemoteEngine):
                 engine.kill()
+            # After what the lane still does; where a load hangs, it is not waited for.
+            lanes[0].run(lambda: engine.__exit__(None, None, None)).add_done_callback(self._note_exit)
             for lane in lanes:
                 lane.close()
             raise
@@ -407,6 +409,10 @@ class Slots:
                 late.cancel()
         self._places[number] = _Place(number, engine, lanes)
         return batch_s
+
+    def _note_exit(self, done: asyncio.Future[None]) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            logger.error("event=slot_not_ended model=%s", logs.text(self._name), exc_info=error)
 
     def _say_late(self, number: int, reason: str) -> None:
         logger.error(
