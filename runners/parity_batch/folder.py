@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,7 @@ from parity_batch.places import Place, shown_place, without_secrets
 from parity_batch.plan import Plan
 from parity_batch.storage import LOCK, Store, StoredFile, store_at
 
+_PART = re.compile(r"(?:[^/]+/)*part-[0-9]+-u[0-9]+")
 SUMMARY, SUCCESS = "_summary.json", "_SUCCESS"
 ERRORS, UNITS = "_errors", "_units"
 
@@ -279,7 +281,13 @@ def _unwritable(store: Store, exc: OSError) -> DatasetError:
 
 def _clear(store: Store, manifest: Mapping[str, Any]) -> None:
     """Remove the files of a job and nothing else; the manifest goes last, for it says whose they are."""
-    own = [f"{unit['part']}.parquet" for unit in manifest["units"] if "/" in unit["part"]]
+    parts = [str(unit["part"]) for unit in manifest["units"]]
+    if strange := [part for part in parts if not _PART.fullmatch(part) or {".", ".."} & set(part.split("/"))]:
+        raise DatasetError(
+            f"{store.shown}/{MANIFEST} names {strange[0]!r}, which no job calls a part, so that nothing was "
+            "removed; name another output folder"
+        )
+    own = [f"{part}.parquet" for part in parts if "/" in part]
     for folder, first, last in ((UNITS, "", ".json"), ("", "part-", ".parquet"), (ERRORS, "", ".parquet")):
         own += [
             f"{folder}/{name}".lstrip("/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -199,6 +200,24 @@ def test_restart_begins_anew_and_leaves_foreign_files(done: Path) -> None:
     assert summary.resumed_parts == 0
     assert pq.ParquetFile(part_files(done / "out")[0]).schema_arrow.names[0] == "note"
     assert (done / "out" / "notes.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["day=1/../../part-1-u1", "/part-1-u1", "{}/part-1-u1", "docs/kept"])
+def test_restart_removes_nothing_that_no_job_calls_a_part(done: Path, name: str) -> None:
+    manifest = done / "out" / "_manifest.json"
+    found = json.loads(manifest.read_text())
+    found["units"][1]["part"] = name.format(done)
+    manifest.write_text(json.dumps(found))
+    for folder in (done / "out" / "day=1", done / "out" / "docs"):
+        folder.mkdir()
+    kept = [done / "part-1-u1.parquet", done / "out" / "docs" / "kept.parquet"]
+    for path in kept:
+        path.write_bytes(b"mine")
+    before = contents(done / "out")
+    with pytest.raises(DatasetError, match="which no job calls a part, so that nothing was removed"):
+        score(done / "in", done / "out", ORDERS, columns=["id"], settings=Settings(restart=True))
+    assert contents(done / "out") == before
+    assert all(path.read_bytes() == b"mine" for path in kept)
 
 
 def test_restart_with_fewer_inputs_leaves_no_old_part(done: Path) -> None:
