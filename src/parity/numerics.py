@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import importlib.util
 import locale
 import os
 import platform
@@ -22,7 +23,7 @@ import numpy as np
 from parity.profile import Profile
 
 _RECORDED_PACKAGES = (
-    "numpy pyarrow torch ml-dtypes safetensors pandas polars opencv-python-headless Pillow scikit-learn "
+    "numpy pyarrow torch ml-dtypes safetensors pandas polars Pillow scikit-learn "
     "onnxruntime lightgbm xgboost tokenizers"
 ).split()
 _BACKEND_PACKAGES = {
@@ -31,6 +32,16 @@ _BACKEND_PACKAGES = {
     "tensorrt": ("torch_tensorrt", "tensorrt"),
 }
 """Recorded where a profile's models are run by them only: other profiles' certificates are older."""
+_VISION_PACKAGES = {
+    "cv2": (
+        "opencv-python-headless",
+        "opencv-python",
+        "opencv-contrib-python-headless",
+        "opencv-contrib-python",
+    ),
+    "simplejpeg": ("simplejpeg",),
+}
+"""The modules that do operations of `parity.vision` where they can be imported, and what installs them."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
 
@@ -84,7 +95,8 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     """What decides the bits of an answer beside code and artifacts, as flat texts that can be compared.
 
     Keys: python, os, machine, cpu, package.NAME, threads, torch.*, gpu.*, env.*, timezone, locale and every
-    setting of the profile as profile.NAME.
+    setting of the profile as profile.NAME; vision.OPERATION for each operation of `parity.vision` that was
+    tried in this process with a library that is there, and is left to torch all the same.
     """
     found = {
         "python": platform.python_version(),
@@ -100,6 +112,7 @@ def fingerprint(profile: Profile) -> dict[str, str]:
         version = _version(package)
         if version is not None:
             found[f"package.{package}"] = version
+    found |= _vision()
     for variable in (
         "PYTHONHASHSEED",
         "OMP_NUM_THREADS",
@@ -124,6 +137,40 @@ def fingerprint(profile: Profile) -> dict[str, str]:
             found["gpu.cuda"] = str(torch.version.cuda)
             found["gpu.cudnn"] = str(torch.backends.cudnn.version())
     return found
+
+
+def _vision() -> dict[str, str]:
+    """The libraries that may do image operations, and the operations that they turned out not to do."""
+    found: dict[str, str] = {}
+    for module, distributions in _VISION_PACKAGES.items():
+        if not _importable(module):
+            continue
+        versions = {f"package.{name}": version for name in distributions if (version := _version(name))}
+        found |= versions or {f"package.{module}": _own_version(module)}
+    fastpaths = cast("Any", sys.modules.get("parity.vision.fastpaths"))
+    if found and fastpaths is not None:
+        for backend in fastpaths.settled():
+            module = _MODULE_OF.get(backend.library, "")
+            if backend.place == "host" and not backend.used and module and _importable(module):
+                found[f"vision.{backend.operation}"] = f"torch: {backend.reason}"
+    return found
+
+
+_MODULE_OF = {"OpenCV": "cv2", "simplejpeg": "simplejpeg"}
+
+
+def _importable(module: str) -> bool:
+    if module in sys.modules:
+        return cast("Any", sys.modules[module]) is not None
+    return importlib.util.find_spec(module) is not None
+
+
+def _own_version(module: str) -> str:
+    """The version of a module that no known distribution installed, as by a system's packages."""
+    try:
+        return str(getattr(importlib.import_module(module), "__version__", "unknown"))
+    except Exception as exc:  # noqa: BLE001 - whatever it raises, it is not used
+        return f"cannot be imported: {type(exc).__name__}"
 
 
 def _keep_memory() -> None:

@@ -113,6 +113,12 @@ def backends() -> list[Backend]:
     return [_settle(key)[1] for key in sorted(_paths)]
 
 
+def settled() -> list[Backend]:
+    """What `backends` says of the operations that have been tried in this process."""
+    with _lock:
+        return [backend for _, backend in _settled.values()]
+
+
 def _settle(key: tuple[str, Place]) -> tuple[Callable[..., Any] | None, Backend]:
     with _lock:
         if key not in _settled:
