@@ -1,5 +1,6 @@
 """Handler archives: the same bytes from the same files, the same handler back, and nothing unsafe."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -85,6 +87,51 @@ def test_an_archive_is_extracted_once_and_another_one_elsewhere(folder: Path, tm
     assert not [path for path in archives_folder().iterdir() if path.name.startswith(".")]
 
 
+def test_what_no_longer_lies_in_the_cache_as_packed_is_extracted_anew(folder: Path, tmp_path: Path):
+    target = tmp_path / "a.parity"
+    packed(folder, target)
+    _, place = extracted(target)
+    sibling = place / "sibling.py"
+    for damage in (
+        lambda: sibling.write_text("FACTOR = 9\n"),
+        lambda: sibling.write_text("FACTOR"),
+        sibling.unlink,
+        lambda: shutil.rmtree(place / "artifacts"),
+        (place.parent / MANIFEST).unlink,
+        lambda: (place.parent / MANIFEST).write_text("{"),
+    ):
+        damage()
+        archive, again = extracted(target)
+        assert again == place
+        assert archive.name == "times"
+        assert sibling.read_text() == "FACTOR = 2\n"
+        assert (place / "artifacts" / "more.txt").read_text() == "1"
+        assert [path.name for path in archives_folder().iterdir()] == [place.parent.name]
+
+
+def test_a_file_that_takes_an_archives_name_while_it_is_read_is_not_cached_as_that_archive(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    packed(folder, tmp_path / "first.parity")
+    (folder / "sibling.py").write_text("FACTOR = 3\n")
+    packed(folder, tmp_path / "second.parity")
+    live = tmp_path / "live.parity"
+    shutil.copy(tmp_path / "first.parity", live)
+    real = hashlib.file_digest
+
+    def file_digest(file: Any, name: Any) -> Any:
+        found = real(file, name)
+        if (tmp_path / "second.parity").exists():
+            (tmp_path / "second.parity").rename(live)
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", file_digest)
+    _, place = extracted(live)
+    assert (place / "sibling.py").read_text() == "FACTOR = 2\n"
+    assert (extracted(live)[1] / "sibling.py").read_text() == "FACTOR = 3\n"
+    assert extracted(tmp_path / "first.parity")[1] == place
+
+
 def test_goldens_travel_with_an_example_handler(tmp_path: Path):
     loaded = load_handler(HANDLERS / "films")
     write_archive(
@@ -116,8 +163,6 @@ def rewritten(target: Path, edit: Edit) -> None:
 
 def listed(entries: dict[str, bytes], path: str, data: bytes, name: str | None = None) -> None:
     """Add a file, and list it as it should be."""
-    import hashlib
-
     told = json.loads(entries[MANIFEST])
     told["files"].append({"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()})
     entries[MANIFEST] = json.dumps(told).encode()
@@ -140,6 +185,9 @@ def changed_manifest(**more: object) -> Edit:
         (lambda entries: entries.pop(MANIFEST), "it has no"),
         (lambda entries: entries.update({MANIFEST: b"{"}), "is not one"),
         (lambda entries: entries.update({MANIFEST: b"[]"}), "is not one"),
+        (lambda entries: entries.update({MANIFEST: b"[" * 200_000}), "is not one"),
+        (changed_manifest(files=[{"path": "handler.py", "size": float("inf"), "sha256": ""}]), "is not one"),
+        (changed_manifest(name="\ud800"), "is not one"),
         (changed_manifest(format=2), "format 2, this parity reads format 1"),
         (changed_manifest(handler="gone.py:Times"), "'gone.py:Times' is not in it"),
         (lambda entries: listed(entries, "../out.py", b"1"), "not safe"),
@@ -201,6 +249,40 @@ def test_a_file_that_unpacks_to_more_than_it_says_is_not_written_out(folder: Pat
             file.writestr(name, data if name != "sibling.py" else b"\n" * 50_000_000)
     with pytest.raises(ConfigError, match="damaged"):
         load_handler(target)
+
+
+def test_entries_that_are_compressed_or_encrypted_are_refused(folder: Path, tmp_path: Path):
+    target = tmp_path / "a.parity"
+    packed(folder, target)
+    whole = target.read_bytes()
+    with zipfile.ZipFile(target) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    for packing in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(target, "w", packing) as file:
+            for name, data in entries.items():
+                file.writestr(name, data)
+        with pytest.raises(ConfigError, match="is compressed or encrypted"):
+            load_handler(target)
+    locked = bytearray(whole)
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    target.write_bytes(locked)
+    with pytest.raises(ConfigError, match="is compressed or encrypted"):
+        load_handler(target)
+
+
+def test_an_archive_of_any_damage_is_refused_by_name(folder: Path, tmp_path: Path):
+    target = tmp_path / "a.parity"
+    packed(folder, target)
+    whole = target.read_bytes()
+    said: list[str] = []
+    for place in range(0, len(whole), 11):
+        target.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            extracted(target)
+        except ConfigError as exc:
+            said.append(str(exc))
+    assert all(target.name in text for text in said)
+    assert len(said) > len(whole) // 22, "most bytes matter"
 
 
 def test_an_archive_that_is_too_large_is_refused(

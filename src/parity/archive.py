@@ -3,7 +3,8 @@
 An archive is a zip file without compression, so that the same files give the same bytes anywhere. Its first
 entry, `parity-archive.json`, names the handler, its version and class, and for every other entry size and
 SHA-256. What is not listed there, or not as listed, makes the archive refused. It is extracted once, by the
-digest of the whole file, into a cache that belongs to the user alone, since what lies there is run.
+digest of the whole file, into a cache that belongs to the user alone, since what lies there is run; what no
+longer lies there as it was packed is extracted anew.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import os
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -42,6 +45,19 @@ _CHUNK = 1024 * 1024
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MODE = (stat.S_IFREG | 0o644) << 16
 _UNIX = 3
+_ENCRYPTED = 0x1
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
+"""What zipfile raises for bytes that are no zip file, or a damaged one."""
+
 _BESIDE = ("golden", "certificates")
 """Folders of a handler that have no say in its answers, and travel with it."""
 
@@ -118,23 +134,28 @@ def read_archive(path: Path) -> Archive:
     Raises:
         ConfigError: it is no archive, of a newer format, damaged, or not safe to extract.
     """
-    with _opened(path) as file:
+    with _file(path) as source, _opened(source, path) as file:
         return _read(file, path)
 
 
 def extracted(path: Path) -> tuple[Archive, Path]:
     """An archive and the folder that its files are in, extracted there now or before.
 
+    What was extracted before is held to the archive's digests, and extracted anew where it differs.
+
     Raises:
         ConfigError: it is no archive, damaged, not safe to extract, or too large; or others than the user
             may write where it would be extracted.
     """
-    place = archives_folder() / _digest(path)[:32]
-    about = place / MANIFEST
-    if not about.is_file():
-        _extract(path, place)
-    _require_own(place.parent)
-    archive = _parsed(about.read_bytes(), path)
+    root = archives_folder()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_own(root)
+    # One open file throughout: another one may take its name meanwhile.
+    with _file(path) as source, _opened(source, path) as file:
+        archive = _read(file, path)
+        place = root / _digest_of(source, path)[:32]
+        if not _is_whole(place, archive):
+            _extract(file, path, archive, place)
     return archive, place / _folder_name(archive.name)
 
 
@@ -182,25 +203,35 @@ def _gathered(root: Path, goldens: Path | None, target: Path) -> dict[str, Path]
     return found
 
 
-def _extract(path: Path, place: Path) -> None:
+def _is_whole(place: Path, archive: Archive) -> bool:
+    """Whether every file of the archive lies there as it was packed."""
+    folder = place / _folder_name(archive.name)
+    try:
+        return (place / MANIFEST).read_bytes() == _told(archive) and all(
+            (folder / item.path).stat().st_size == item.size and _digest(folder / item.path) == item.sha256
+            for item in archive.files
+        )
+    except (OSError, ConfigError):
+        return False
+
+
+def _extract(file: zipfile.ZipFile, path: Path, archive: Archive, place: Path) -> None:
     """Extract beside the place and move there whole, so that processes at once see no halves."""
-    root = place.parent
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _require_own(root)
-    with _opened(path) as file:
-        archive = _read(file, path)
-        _check_size(archive, path)
-        beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=root))
+    _check_size(archive, path)
+    beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        fresh = beside / "fresh"
+        fresh.mkdir()
+        _write_out(file, path, archive, fresh / _folder_name(archive.name))
+        (fresh / MANIFEST).write_bytes(_told(archive))
         try:
-            _write_out(file, path, archive, beside / _folder_name(archive.name))
-            (beside / MANIFEST).write_bytes(_told(archive))
-            try:
-                beside.rename(place)
-            except OSError:
-                if not (place / MANIFEST).is_file():
-                    raise
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            fresh.rename(place)
+        except OSError:
+            if not _is_whole(place, archive):  # else another process was faster
+                place.rename(beside / "damaged")
+                fresh.rename(place)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _write_out(file: zipfile.ZipFile, path: Path, archive: Archive, folder: Path) -> None:
@@ -211,16 +242,23 @@ def _write_out(file: zipfile.ZipFile, path: Path, archive: Archive, folder: Path
             target.parent.mkdir(parents=True, exist_ok=True)
             with file.open(item.path) as source, target.open("xb") as sink:
                 copied = _copy(source, sink, item.size)
-        except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError) as exc:
+        except _UNREADABLE as exc:
             raise _damaged(path, f"file {item.path!r} cannot be extracted: {exc}") from exc
         if copied != (item.size, item.sha256):
             raise _damaged(path, f"file {item.path!r} is not the one that was packed")
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _file(path: Path) -> IO[bytes]:
     try:
-        return zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile) as exc:
+        return path.open("rb")
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be read: {exc.strerror or exc}") from exc
+
+
+def _opened(source: IO[bytes], path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source)
+    except _UNREADABLE as exc:
         raise _damaged(path, f"it cannot be read as a zip file: {exc}") from exc
 
 
@@ -233,9 +271,12 @@ def _read(file: zipfile.ZipFile, path: Path) -> Archive:
         raise _damaged(path, f"it has {len(names)} files, more than {_FILES_MOST}")
     if file.getinfo(MANIFEST).file_size > _MANIFEST_BYTES:
         raise _damaged(path, f"its {MANIFEST} is larger than {_MANIFEST_BYTES} bytes")
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & _ENCRYPTED:
+            raise _damaged(path, f"entry {entry.filename!r} is compressed or encrypted")
     try:
         archive = _parsed(file.read(MANIFEST), path)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as exc:
+    except _UNREADABLE as exc:
         raise _damaged(path, f"its {MANIFEST} cannot be read: {exc}") from exc
     listed = [item.path for item in archive.files]
     if len(set(names)) != len(names) or sorted(names) != sorted([MANIFEST, *listed]):
@@ -266,8 +307,10 @@ def _parsed(text: bytes, path: Path) -> Archive:
             raise ValueError("a size below 0")
         if str(told["handler"]).partition(":")[0] not in {item.path for item in files}:
             raise ValueError(f"the handler's file {told['handler']!r} is not in it")
-        return Archive(str(told["name"]), str(told["version"]), str(told["handler"]), files)
-    except (ValueError, KeyError, TypeError) as exc:
+        archive = Archive(str(told["name"]), str(told["version"]), str(told["handler"]), files)
+        _told(archive)  # a text that is no UTF-8 is a ValueError
+        return archive
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as exc:
         raise _damaged(path, f"its {MANIFEST} is not one: {type(exc).__name__}: {exc}") from exc
 
 
@@ -330,15 +373,20 @@ def _copy(source: IO[bytes], sink: IO[bytes], size: int) -> tuple[int, str]:
 
 
 def _digest(path: Path) -> str:
+    with _file(path) as source:
+        return _digest_of(source, path)
+
+
+def _digest_of(source: IO[bytes], path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return cast("Any", hashlib.file_digest(file, "sha256")).hexdigest()
+        source.seek(0)
+        return hashlib.file_digest(cast("Any", source), "sha256").hexdigest()
     except OSError as exc:
         raise ConfigError(f"{path} cannot be read: {exc.strerror or exc}") from exc
 
 
 def _folder_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name) or "handler"
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "handler"
 
 
 def _require_own(root: Path) -> None:
