@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -167,6 +168,45 @@ def test_concat_wants_the_same_columns() -> None:
         concat([one, Frame({"a": [1.0], "s": ["x"]})])
     with pytest.raises(FrameError, match="at least one"):
         concat([])
+
+
+def of_a_batch() -> Frame:
+    return Frame({"x": [1.0, None, 3.0], "k": ["a", "b", "a"]}, of_batch=True)
+
+
+def constants() -> Frame:
+    return Frame({"x": pa.array([None, 2.0, 5.0], pa.float64()), "k": ["a", "a", "b"]})
+
+
+@pytest.mark.parametrize(
+    "mixing",
+    [
+        lambda rows, table: Frame({"x": rows["x"]}).sort_values("x"),
+        lambda rows, table: Frame({"x": rows["x"], "y": table["x"]})["y"].mean(),
+        lambda rows, table: table.assign(z=rows["x"]).groupby("k"),
+        lambda rows, table: table.assign(z=rows["x"])["x"].sum(),
+        lambda rows, table: table.assign(z=lambda frame: frame["x"] + rows["x"]).drop("z").head(),
+        lambda rows, table: table.filter(rows["x"] > 2).sort_values("k"),
+        lambda rows, table: table[rows["x"] > 2]["x"].count(),
+        lambda rows, table: table.filter(table["k"] == rows["k"]).drop_duplicates("k"),
+        lambda rows, table: table["x"].fillna(rows["x"]).mean(),
+        lambda rows, table: table.fillna({"x": rows["x"]})["x"].mean(),
+        lambda rows, table: table["x"].where(rows["x"] > 2).max(),
+        lambda rows, table: table["x"].where(table["x"] > 2, rows["x"]).min(),
+        lambda rows, table: table["k"].fillna(rows["k"]).count(),
+        lambda rows, table: (table["k"] == rows["k"]).count(),
+        lambda rows, table: rows.assign(z=table["x"])["z"].mean(),
+        lambda rows, table: table.merge(Frame({"k": rows["x"], "n": rows["k"]}).rename({"k": "x"}), on="x"),
+        lambda rows, table: concat([table, rows])["x"].sum(),
+        lambda rows, table: rows.across_rows().assign(z=rows["x"]).head(),
+    ],
+)
+def test_what_has_rows_of_a_batch_in_it_is_of_the_batch(mixing: Callable[[Frame, Frame], Any]) -> None:
+    table, free = constants(), of_a_batch().across_rows()
+    with pytest.raises(FrameError, match="across_rows"):
+        mixing(of_a_batch(), table)
+    assert table["x"].sum() == 7.0  # what it was made of stays free
+    mixing(free, table)
 
 
 def test_an_empty_frame_goes_through() -> None:

@@ -16,7 +16,7 @@ from parity.frame.grouping import GroupBy
 from parity.frame.keys import group_codes, sorting_order
 from parity.frame.numeric import refuse
 from parity.frame.reductions import refuse_mixing
-from parity.frame.series import Series
+from parity.frame.series import Series, marked
 from parity.frame.verbs import unknown_verb
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Frame:
     Args:
         columns: the columns by name, each of `Series`, an Arrow array, a numpy array or a list.
         device: where numbers are held; torch's spelling.
-        of_batch: whether the rows are those of a batch; then verbs that mix rows are refused.
+        of_batch: whether the rows are those of a batch; then verbs that mix rows are refused. They are, too,
+            where one of the columns is a series of a batch.
 
     Raises:
         FrameError: the columns differ in length, or a list has no one type.
@@ -46,7 +47,9 @@ class Frame:
         of_batch: bool = False,
     ) -> None:
         self.device = torch.device(device)
-        self.of_batch = of_batch
+        self.of_batch = of_batch or any(
+            isinstance(values, Series) and values.of_batch for values in columns.values()
+        )
         # A column of a batch stays Arrow until a verb wants it: a handler seldom uses all.
         self._columns: dict[str, Any] = {
             name: values if isinstance(values, Series) else _as_arrow(name, values)
@@ -132,6 +135,8 @@ class Frame:
         if not isinstance(found, Series):
             found = Series(found, device=self.device, of_batch=self.of_batch)
             self._columns[name] = found
+        elif self.of_batch and not found.of_batch:
+            self._columns[name] = found = marked(found)
         return found
 
     # --- columns
@@ -155,6 +160,7 @@ class Frame:
             if len(value) != self.num_rows:
                 raise FrameError(f"assign: {name!r} has {len(value)} rows, the frame {self.num_rows}")
             found._columns[name] = value
+            found.of_batch = found.of_batch or value.of_batch
         return found
 
     def _constant(self, name: str, value: object) -> Series:
@@ -211,7 +217,9 @@ class Frame:
         if not isinstance(mask, Series) or mask.kind != "bool" or len(mask) != self.num_rows:
             raise FrameError(f"filter: needs a bool series of {self.num_rows} rows, got {shown(mask)}")
         keep = mask.tensor if mask.valid is None else mask.tensor & mask.valid
-        return self._take(keep.nonzero().reshape(-1))
+        found = self._take(keep.nonzero().reshape(-1))
+        found.of_batch = self.of_batch or mask.of_batch
+        return found
 
     def to(self, device: str | torch.device) -> Frame:
         """The same rows on another device."""

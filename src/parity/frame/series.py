@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -316,7 +317,9 @@ class Series:
             self._fitting(value, "fillna")
             if self.valid is None:
                 return self
-        return self._choose(self.valid_mask, value, "fillna")
+        found = self._choose(self.valid_mask, value, "fillna")
+        found.of_batch = self.of_batch or getattr(value, "of_batch", False)
+        return found
 
     def where(self, condition: Any, other: object = None) -> Series:
         """The values where the condition is True, `other` (null by default) where it is False or null."""
@@ -560,6 +563,15 @@ class Series:
     def to_pylist(self) -> Any:
         """The rows as Python values, None for null."""
         return self.to_arrow().to_pylist()
+
+
+def marked(series: Series) -> Series:
+    """The series as one of a batch's rows, whatever it was made of."""
+    if series.of_batch:
+        return series
+    found = copy.copy(series)
+    found.of_batch = True
+    return found
 
 
 def _none_hint(value: object) -> str:
