@@ -13,7 +13,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -90,6 +90,29 @@ class OutputFolder:
         """Where a unit's failed rows go."""
         return StoredFile(self.store, f"{ERRORS}/{PurePosixPath(name).name}.parquet")
 
+    def check_held(self) -> None:
+        """Look whether this process still holds the folder, right before a file is put there.
+
+        Raises:
+            DatasetError: another process has taken the folder over, or the folder cannot be asked.
+        """
+        try:
+            self._check_holder()
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
+
+    def remove_errors(self, name: str) -> None:
+        """Remove the failed rows that an earlier run of a unit left.
+
+        Raises:
+            DatasetError: another process has taken the folder over, or the file cannot be removed.
+        """
+        self.check_held()
+        try:
+            self.errors(name).remove()
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
+
     def record(self, name: str, record: UnitRecord) -> None:
         """Note a unit as finished; its files must be in place.
 
@@ -123,12 +146,19 @@ class OutputFolder:
         return record
 
     def all_finished(self, names: Iterable[str]) -> Iterator[UnitRecord | None]:
-        """`finished` of each unit, in order."""
-        there = set(self.store.names(UNITS))
-        return self.store.each(
-            lambda name: self.finished(name) if PurePosixPath(record_name(name)).name in there else None,
-            names,
-        )
+        """`finished` of each unit, in order; None, too, where failed rows lie there that its record lacks."""
+        there, failed = set(self.store.names(UNITS)), set(self.store.names(ERRORS))
+
+        def one(name: str) -> UnitRecord | None:
+            record = self.finished(name) if PurePosixPath(record_name(name)).name in there else None
+            stray = (
+                record is not None
+                and record.errors is None
+                and PurePosixPath(self.errors(name).name).name in failed
+            )
+            return None if stray else record
+
+        return self.store.each(one, names)
 
     @property
     def is_complete(self) -> bool:
@@ -136,13 +166,30 @@ class OutputFolder:
         return SUCCESS in self.store.names()
 
     def reopen(self) -> None:
-        """Take back the mark of completeness, before a part is written."""
-        self.store.remove(SUCCESS)
+        """Take back the mark of completeness, before a part is written; raises DatasetError."""
+        try:
+            self.store.remove(SUCCESS)
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
 
-    def complete(self, summary: Mapping[str, Any], *, success: bool = True) -> None:
-        """Write the summary, then the mark of completeness when the job was a success."""
+    def complete(
+        self, summary: Mapping[str, Any], *, parts: Sequence[str] = (), success: bool = True
+    ) -> None:
+        """Write the summary, then the mark of completeness when the job was a success.
+
+        Args:
+            summary: what is told of the job.
+            parts: the finished units. Where no lock keeps others out, their files are looked at once more.
+            success: whether the job was one.
+
+        Raises:
+            DatasetError: another process has taken the folder over or put a file of its own in place of
+                one, or the folder cannot be written to.
+        """
         try:
             self._check_holder()
+            if self.holder:
+                self._check_parts(parts)
             if self.holder and job_of(read_manifest(self.store)) != self.job:
                 raise DatasetError(f"output folder {self.store.shown}: its manifest is another job's by now")
             self.store.write(SUMMARY, _json(summary))
@@ -151,6 +198,15 @@ class OutputFolder:
             self.store.settle()
         except OSError as exc:
             raise _unwritable(self.store, exc) from exc
+
+    def _check_parts(self, parts: Sequence[str]) -> None:
+        other = [name for name, found in zip(parts, self.all_finished(parts), strict=True) if found is None]
+        if other:
+            raise DatasetError(
+                f"output folder {self.store.shown}: {len(other)} parts are no longer what this job wrote, "
+                f"{other[0]} first; another process has written here since. The same command scores them "
+                "again"
+            )
 
     def _check_holder(self) -> None:
         if self.holder and self.store.holder() != self.holder:

@@ -64,6 +64,7 @@ def score(
     loaded, settings, plan = ready.loaded, ready.settings, ready.plan
     tally = Tally(settings.most_errors(plan.num_rows), str(settings.max_errors))
     skipped = dict(plan.skipped)
+    lost: set[str] = set()
     worker_notes: dict[str, None] = {}
     show: list[Progress] = []
 
@@ -101,7 +102,7 @@ def score(
             ):
                 show.append(shown_line)
                 began = time.perf_counter()
-                peak = _run(engine, todo, task, tally, settings, watch, skipped, worker_notes)
+                peak = _run(engine, todo, task, tally, settings, watch, skipped, lost, worker_notes)
                 scoring_s = time.perf_counter() - began
         scored_rows = tally.rows - resumed_rows
         notes = [*plan.notes, *worker_notes]
@@ -128,7 +129,8 @@ def score(
             raise DatasetError(f"no input file could be read: {'; '.join(skipped.values())}")
         if todo or not folder.is_complete:
             every_row_failed = 0 < summary.rows == summary.failed_rows and tally.max_errors is None
-            folder.complete(summary.to_dict(), success=not every_row_failed)
+            parts = [unit.part for unit in plan.units if unit.part not in lost]
+            folder.complete(summary.to_dict(), parts=parts, success=not every_row_failed)
             if every_row_failed:
                 raise RowsError(
                     f"every row failed ({summary.rows:,}); {shown}/_errors says why, and the same "
@@ -170,11 +172,11 @@ def _run(
     settings: Settings,
     watch: Callable[[], None],
     skipped: dict[str, str],
+    lost: set[str],
     notes: dict[str, None],
 ) -> int:
     """Score the units; the first error ends the job. Gives the most memory that a worker had in use."""
     peak = 0
-    lost: set[str] = set()
     names = {unit.part: unit.source.name for unit in units}
     units = [replace(unit, source=replace(unit.source, path=anywhere(unit.source.path))) for unit in units]
     reports = engine.run(units, task, workers=settings.workers, device=task.profile.device)

@@ -194,9 +194,11 @@ class UnitScorer:
             # Once more: the reader, ahead of the model, was done with the file long ago.
             check_unchanged(unit)
             if failed.rows:
+                self.folder.check_held()
                 failed.commit()
             else:
-                errors_file.remove()
+                self.folder.remove_errors(unit.part)
+            self.folder.check_held()
             part.commit()
         errors = FileRecord.of(errors_file) if failed.rows else None
         kinds = dict(sorted(mine.row_errors.items()))

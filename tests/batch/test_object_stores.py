@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle  # noqa: TID251 - what engines send work with
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs as pafs
 
+from parity import Handler, Int64, Schema
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, score, status
 from parity_batch.folder import OutputFolder
@@ -231,6 +234,66 @@ def test_the_newest_process_takes_a_job_over(inputs: Path, bucket: Bucket) -> No
         score(inputs, bucket.url("out"), ORDERS)
         with pytest.raises(DatasetError, match="another process has taken this job over"):
             folder.complete({})
+
+
+def test_an_older_process_puts_no_part_after_another_job_took_over(inputs: Path, bucket: Bucket) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+    ended: list[DatasetError] = []
+
+    class Waits(Handler):
+        inputs = Schema(quantity=Int64())
+        outputs = Schema(answer=Int64())
+
+        def preprocess(self, batch: Any) -> Any:
+            return batch["quantity"].numpy()
+
+        def inference(self, inputs: Any) -> Any:
+            began.set()
+            assert goes_on.wait(120)
+            return inputs
+
+        def postprocess(self, outputs: Any, batch: Any) -> Any:
+            return {"answer": outputs}
+
+    def older() -> None:
+        try:
+            score(inputs, bucket.url("out"), Waits, settings=Settings(workers=1))
+        except DatasetError as exc:
+            ended.append(exc)
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    try:
+        assert began.wait(120)
+        score(inputs, bucket.url("out"), ORDERS, settings=Settings(restart=True))
+        before = bucket.contents("out")
+    finally:
+        goes_on.set()
+        thread.join(120)
+    assert "another process has taken this job over" in str(ended[0])
+    assert bucket.contents("out") == before
+    assert score(inputs, bucket.url("out"), ORDERS).scored_rows == 0
+
+
+@pytest.mark.parametrize("name", ["day=1/part-00000-u00000", "_errors/part-00000-u00000"])
+def test_a_file_that_another_process_put_is_noticed_before_the_end(
+    inputs: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    complete = OutputFolder.complete
+
+    def late(folder: OutputFolder, *args: Any, **options: Any) -> None:
+        buffer = io.BytesIO()
+        pq.write_table(orders(300), buffer)
+        bucket.write(f"out/{name}.parquet", buffer.getvalue())
+        complete(folder, *args, **options)
+
+    monkeypatch.setattr(OutputFolder, "complete", late)
+    with pytest.raises(DatasetError, match="1 parts are no longer what this job wrote, day=1/part-00000"):
+        score(inputs, bucket.url("out"), ORDERS)
+    assert "_SUCCESS" not in bucket.names("out")
+    monkeypatch.setattr(OutputFolder, "complete", complete)
+    assert score(inputs, bucket.url("out"), ORDERS).scored_rows == 300
+    assert "_SUCCESS" in bucket.names("out")
 
 
 @pytest.mark.timeout(300)
