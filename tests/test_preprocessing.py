@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,10 @@ class Picky(Handler):
     def initialize(self, context):
         if Path(__file__).with_name("broken").exists():
             raise OSError("no disk")
+        if (slow := Path(__file__).parent.with_suffix(".slow")).exists():
+            slow.with_suffix(".loading").touch()
+            while slow.exists():
+                time.sleep(0.001)
 
     def preprocess(self, batch):
         for row, (act, path) in enumerate(zip(batch["act"].to_pylist(), batch["path"].to_pylist())):
@@ -91,6 +97,13 @@ def children() -> list[psutil.Process]:
         for child in psutil.Process().children(recursive=True)
         if "parity.preprocess_process" in " ".join(child.cmdline())
     ]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
 
 
 def test_answers_and_errors_are_those_of_the_engine_alone(engine: Engine, folder: Path):
@@ -185,6 +198,30 @@ def test_giving_up_ends_who_waits_and_leaves_no_process(folder: Path, tmp_path: 
         thread.join(60)
         assert not thread.is_alive()
         assert "its processes were ended" in str(failed[0])
+    assert {child.pid for child in children()} == before
+
+
+@pytest.mark.parametrize("end", [Engine.give_up, lambda engine: engine.__exit__(None, None, None)])
+def test_a_process_that_takes_the_place_of_another_is_ended_while_it_loads(
+    folder: Path, tmp_path: Path, end: Callable[[Engine], None]
+):
+    other = shutil.copytree(folder, tmp_path / "other")
+    before = {child.pid for child in children()}
+    engine = Engine(load_handler(other), preprocess_processes=1)
+    with engine, ThreadPoolExecutor(1) as pool:
+        batch = decoded(folder, {"x": 1})
+        (started,) = [child for child in children() if child.pid not in before]
+        started.kill()
+        started.wait(10)
+        (tmp_path / "other.slow").touch()
+        try:
+            run = pool.submit(engine.score, batch)
+            until((tmp_path / "other.loading").exists)
+            end(engine)
+            with pytest.raises(RunnerError, match="its processes were ended"):
+                run.result(60)
+        finally:
+            (tmp_path / "other.slow").unlink()
     assert {child.pid for child in children()} == before
 
 

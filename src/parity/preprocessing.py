@@ -126,7 +126,10 @@ class Preprocessors:
             self._is_closed = True
             processes, self._all = self._all, set()
         for process in processes:
-            process.close()
+            if process.is_loaded:
+                process.close()
+            else:
+                process.end()
 
     def _replacement(self, dead: _Process | None) -> _Process:
         if dead is not None:
@@ -147,13 +150,22 @@ class Preprocessors:
         return process
 
     def _start(self) -> _Process:
-        process = _Process(self._loaded, self._profile)
+        process = _Process()
         with self._lock:
-            if not self._is_closed:
-                self._all.add(process)
+            is_closed = self._is_closed
+            if not is_closed:
+                self._all.add(process)  # from now on `kill` reaches it
+        try:
+            if not is_closed:
+                process.load(self._loaded, self._profile)
                 return process
-        process.kill()
-        process.close()
+        except BaseException as exc:
+            with self._lock:
+                self._all.discard(process)
+            process.end()
+            if not (self._is_closed and isinstance(exc, RunnerError)):
+                raise
+        process.end()
         raise RunnerError(f"handler {self._loaded.name} is no longer loaded: its processes were ended")
 
 
@@ -162,22 +174,35 @@ class _GoneError(Exception):
 
 
 class _Process:
-    """One process and the channel to it; starting it loads the handler there."""
+    """One process and the channel to it, started; it does nothing before it is told to load the handler."""
 
-    def __init__(self, loaded: LoadedHandler, profile: Profile) -> None:
+    def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         to, back = Region.new(), Region.new()
+        self._channel = Channel(ours, to, back)
+        self.is_loaded = False
         environment = {name: value for name, value in os.environ.items() if name != TAP_VARIABLE}
         numbers = [theirs.fileno(), to.descriptor, back.descriptor]
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", MODULE, str(os.getpid()), *map(str, numbers)],
-                stdin=subprocess.DEVNULL,
-                stdout=_STDERR,  # results are ours alone
-                pass_fds=numbers,
-                env=environment,
-            )
-        self._channel = Channel(ours, to, back)
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", MODULE, str(os.getpid()), *map(str, numbers)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=_STDERR,  # results are ours alone
+                    pass_fds=numbers,
+                    env=environment,
+                )
+        except BaseException:
+            self._channel.close()
+            raise
+
+    def load(self, loaded: LoadedHandler, profile: Profile) -> None:
+        """Load the handler there.
+
+        Raises:
+            FingerprintError: its files have changed since it was loaded here.
+            RunnerError: it could not be loaded, or the process ended.
+        """
         try:
             self._channel.send(
                 {
@@ -193,19 +218,13 @@ class _Process:
             )
             problem = self._channel.receive()
         except (EOFError, OSError) as exc:
-            ended = self._end()
-            self.close()
             raise RunnerError(
-                f"a process that preprocesses for handler {loaded.name} {ended} while it loaded"
+                f"a process that preprocesses for handler {loaded.name} {self._end()} while it loaded"
             ) from exc
-        except BaseException:
-            self.kill()
-            self.close()
-            raise
         if problem is not None:
-            self.close()
             kind, text = problem
             raise FingerprintError(text) if kind == "FingerprintError" else RunnerError(text)
+        self.is_loaded = True
 
     @property
     def pid(self) -> int:
@@ -235,6 +254,11 @@ class _Process:
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+    def end(self) -> None:
+        """End it at once, and let go of it."""
+        self.kill()
+        self.close()
 
     def close(self) -> None:
         """End it: in order where it waits, at once where it does not."""
