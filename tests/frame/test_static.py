@@ -28,9 +28,13 @@ class Made(Handler):
 """
 
 
+IMPORTS = "from parity import Batch, Handler, frame\nfrom parity.frame import Series\n"
+
+
 def found(body: str, parameters: str = "self, batch") -> list[tuple[int, str, str]]:
-    source = f"def preprocess({parameters}):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
-    return [(finding.line, finding.owner, finding.name) for finding in unknown_verbs(source)]
+    stage = f"def preprocess({parameters}):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+    source = f"class Made(Handler):\n{textwrap.indent(stage, '    ')}\n{IMPORTS}"
+    return [(finding.line - 1, finding.owner, finding.name) for finding in unknown_verbs(source)]
 
 
 def test_a_handler_with_an_unknown_verb_does_not_load(tmp_path: Path) -> None:
@@ -74,6 +78,79 @@ def test_annotated_parameters_are_known() -> None:
     assert found("return rows.frame().nope", "rows: Batch") == [(2, "Frame", "nope")]
     assert found("batch.frame()\nreturn price.nope", "batch, price: 'Series'") == [(3, "Series", "nope")]
     assert found("batch.frame()\nreturn price.nope", "batch, price: frame.Frame") == [(3, "Frame", "nope")]
+
+
+@pytest.mark.parametrize(
+    ("imports", "annotation"),
+    [
+        ("import pandas as pd", "pd.Series"),
+        ("from pandas import Series", "Series"),
+        ("from pandas import Series", "'Series'"),
+        ("from parity.frame import Series\nfrom pandas import Series", "Series"),
+        ("from pandas import *\nfrom parity.frame import Series", "Series"),
+        ("from parity.frame import Series\nclass Series: ...", "Series"),
+        ("from . import frame", "frame.Series"),
+        ("import polars as pl", "pl.Series | None"),
+        ("", "Series"),
+        ("", "'no annotation ('"),
+        ("", "tables[0].Series"),
+    ],
+)
+def test_an_annotation_that_may_be_of_another_library_is_left_alone(imports: str, annotation: str) -> None:
+    source = f"{imports}\n# batch.frame()\ndef clean(s: {annotation}):\n    return s.rolling(1)\n"
+    assert unknown_verbs(source) == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "annotation"),
+    [
+        ("from parity.frame import Series", "Series"),
+        ("from parity.frame import Series as Column", "Column"),
+        ("from parity.frame import *", "Series"),
+        ("import parity.frame", "parity.frame.Series"),
+        ("import parity.frame as pf", "'pf.Series'"),
+        ("from parity import frame", "frame.Series"),
+        ("if True:\n    from parity.frame.series import Series", "Series"),
+    ],
+)
+def test_an_annotation_of_this_package_is_known_by_any_import(imports: str, annotation: str) -> None:
+    source = f"{imports}\n# batch.frame()\ndef clean(s: {annotation}):\n    return s.rolling(1)\n"
+    assert [finding.name for finding in unknown_verbs(source)] == ["rolling"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def load(batch):\n    return batch.frame().iloc[0]", []),
+        ("class Rows:\n    def preprocess(self, batch):\n        return batch.frame().iloc[0]", []),
+        (
+            "from parity import Handler\nclass H(Handler):\n"
+            "    def show(self, batch):\n        batch.frame().iloc",
+            [],
+        ),
+        (
+            "from parity import Handler\nclass H(Handler):\n"
+            "    def preprocess(self, batch: 'Rows'):\n        batch.frame().iloc",
+            [],
+        ),
+        (
+            "import parity\nclass H(parity.Handler): ...\nclass G(H):\n"
+            "    def postprocess(self, outputs, batch):\n        batch.frame().iloc",
+            ["iloc"],
+        ),
+        ("from parity import Batch\ndef features(batch: Batch):\n    return batch.frame().iloc", ["iloc"]),
+    ],
+)
+def test_a_batch_is_what_a_stage_of_a_handler_gets_or_is_annotated(source: str, expected: list[str]) -> None:
+    assert [finding.name for finding in unknown_verbs(source)] == expected
+
+
+def test_a_handler_with_a_helper_of_pandas_loads(tmp_path: Path) -> None:
+    helper = (
+        "import pandas as pd\n\n\ndef clean(s: pd.Series) -> pd.Series:\n    return s.rolling(1).mean()\n"
+    )
+    (tmp_path / "handler.py").write_text(HANDLER.format(verb="clip") + "\n\n" + helper)
+    assert load_handler(tmp_path).cls.__name__ == "Made"
 
 
 @pytest.mark.parametrize(

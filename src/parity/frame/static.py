@@ -1,7 +1,8 @@
 """Verbs that a frame does not have, found in a handler's source before any row comes.
 
 What is followed is `batch.frame()` and what is built from it in the same function: names, chains of verbs,
-columns and arithmetic. What cannot be followed is left alone; it fails when it runs. Nothing is executed.
+columns and arithmetic; and arguments whose annotation is this package's class by the module's imports. What
+cannot be followed is left alone; it fails when it runs. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -40,22 +41,33 @@ def unknown_verbs(source: str) -> list[Finding]:
     except (SyntaxError, ValueError):
         return []
     found: list[Finding] = []
+    names = _Names(tree)
+    stages = _stages(tree, names)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            _Function(node, found).run()
+            _Function(node, names, id(node) in stages, found).run()
     return sorted(found, key=lambda finding: finding.line)
 
 
 class _Function:
     """What the names of one function hold: a class of `VERBS`, or "" for what is not known."""
 
-    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef, found: list[Finding]) -> None:
+    def __init__(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef,
+        names: _Names,
+        is_stage: bool,
+        found: list[Finding],
+    ) -> None:
         self._node = node
         self._found = found
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        self._batches = {a.arg for a in arguments if a.arg == "batch" or _annotated(a, "Batch")}
+        classes = {argument.arg: names.class_of(argument.annotation) for argument in arguments}
+        self._batches = {name for name, known in classes.items() if known == "Batch"}
+        if is_stage:
+            self._batches |= {a.arg for a in arguments if a.arg == "batch" and a.annotation is None}
         self._kinds: dict[str, str] = {
-            a.arg: kind for a in arguments for kind in ("Frame", "Series") if _annotated(a, kind)
+            name: known for name, known in classes.items() if known in ("Frame", "Series")
         }
 
     def run(self) -> None:
@@ -130,13 +142,86 @@ def _sides(node: ast.BinOp | ast.UnaryOp | ast.Compare) -> list[ast.expr]:
     return [node.left] if len(node.ops) == 1 and isinstance(node.ops[0], _ORDERS) else []
 
 
-def _annotated(argument: ast.arg, name: str) -> bool:
-    node = argument.annotation
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value.rpartition(".")[2] == name
-    if isinstance(node, ast.Attribute):
-        return node.attr == name
-    return isinstance(node, ast.Name) and node.id == name
+_CLASSES = ("Batch", "Frame", "Handler", "Series")
+
+
+class _Names:
+    """Which of a module's names are the classes of this package, by its imports."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._full: dict[str, str] = {}
+        bound: list[str] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    name = alias.asname or alias.name.partition(".")[0]
+                    bound.append(name)
+                    self._full[name] = alias.name if alias.asname else name
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    name = alias.asname or alias.name
+                    module = "" if node.level else node.module or ""
+                    bound += _CLASSES if name == "*" and module.partition(".")[0] != "parity" else [name]
+                    if name == "*" and module in _MODULES:
+                        bound += _MODULES[module]
+                        self._full |= {given: f"{module}.{given}" for given in _MODULES[module]}
+                    self._full[name] = f"{module}.{alias.name}"
+            elif isinstance(node, ast.ClassDef):
+                bound.append(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound.append(node.id)
+        for name in {name for name in bound if bound.count(name) > 1}:
+            self._full.pop(name, None)  # which one is meant is not known
+
+    def class_of(self, expression: ast.expr | None) -> str:
+        """Batch, Frame, Handler or Series where an expression is that class of this package, "" otherwise."""
+        node = expression
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return ""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        full = ".".join([self._full.get(node.id, ""), *reversed(parts)])
+        module, _, name = full.rpartition(".")
+        return name if name in _CLASSES and (module == "parity" or module.startswith("parity.")) else ""
+
+
+_MODULES = {
+    "parity": ("Batch", "Handler"),
+    "parity.batch": ("Batch",),
+    "parity.handler": ("Handler",),
+    "parity.frame": ("Frame", "Series"),
+}
+"""What `from module import *` gives of the classes."""
+
+
+_STAGES = ("preprocess", "postprocess")
+
+
+def _stages(tree: ast.Module, names: _Names) -> set[int]:
+    """The stages, by identity, of the module's handlers: an argument `batch` of theirs is a Batch."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    handlers: set[str] = set()
+    for _ in classes:  # as often as one can inherit from another
+        handlers |= {
+            node.name
+            for node in classes
+            for base in node.bases
+            if names.class_of(base) == "Handler" or (isinstance(base, ast.Name) and base.id in handlers)
+        }
+    return {
+        id(node)
+        for owner in classes
+        if owner.name in handlers
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef) and node.name in _STAGES
+    }
 
 
 def _inside(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
