@@ -99,6 +99,12 @@ def stamp_of(place: Place) -> Stamp:
     return Stamp(int(info.size), int(info.mtime_ns or 0), _etag(files, path))
 
 
+def as_url(literal: str) -> str:
+    """The URL that `file_system` reads as this: a scheme and a path, in which nothing has a meaning."""
+    scheme, separator, path = literal.partition("://")
+    return f"{scheme}{separator}{_as_in_urls(path) if scheme in _PYARROW else path}"
+
+
 def beside(folder: Place, name: str) -> Place:
     """The place of a name below a folder; an absolute path or URL stays what it is."""
     if is_url(name):

@@ -20,9 +20,10 @@ import pyarrow as pa
 from parity.errors import ConfigError, DatasetError
 from parity_batch.files import ICEBERG_METADATA, InputFile, table_kind
 from parity_batch.footers import HIVE_NULL, Source
-from parity_batch.places import Place, beside, local_path, names_in, place_of, shown_place, without_secrets
+from parity_batch.places import Place, as_url, beside, names_in, place_of, shown_place, without_secrets
 
 _METADATA_NAME = re.compile(r"v?([0-9]+)(?:-.*)?(?:\.gz)?\.metadata\.json")
+_SAME = {"s3a": "s3", "s3n": "s3"}
 _FIELD_ID = b"PARQUET:field_id"
 _HARMLESS_FEATURES = (
     "timestampNtz",
@@ -221,7 +222,7 @@ def _iceberg(place: Place, snapshot: int | None) -> Table:
                 f"input {shown}: column {field.name!r} of the Iceberg table has a default for older files; "
                 "rewrite its data files"
             )
-    files = [InputFile(_data_file(place, task.file.file_path), _base(task.file.file_path)) for task in tasks]
+    files = [InputFile(data_file(place, task.file.file_path), _base(task.file.file_path)) for task in tasks]
     if len({file.name for file in files}) < len(files):
         files = [
             InputFile(file.path, task.file.file_path.replace("=", "-").partition("://")[2].lstrip("/"))
@@ -301,14 +302,15 @@ def _metadata_of(place: Place, shown: str) -> str:
     return str(found.absolute()) if isinstance(found, Path) else without_secrets(found)
 
 
-def _data_file(place: Place, path: str) -> Place:
-    if "://" not in path and not path.startswith("file:"):
+def data_file(place: Place, path: str) -> Place:
+    """Where a data file is: Iceberg's paths are literal, so that nothing of them is decoded."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme or not rest.startswith("/"):
         return Path(path)
-    local = local_path(path)
-    if local is not None:
-        return local
-    _, mark, options = str(place).partition("?")
-    return f"{path.replace('s3a://', 's3://', 1)}{mark}{options}"
+    if scheme == "file":
+        return Path(f"/{rest[2:].partition('/')[2]}" if rest.startswith("//") else rest)
+    _, mark, options = str(place).partition("?") if isinstance(place, str) else ("", "", "")
+    return f"{as_url(f'{_SAME.get(scheme, scheme)}:{rest}')}{mark}{options}"
 
 
 def _base(path: str) -> str:

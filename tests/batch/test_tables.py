@@ -22,7 +22,8 @@ from pyiceberg.types import StringType
 
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, preview, score
-from parity_batch.tables import refuse_deletes
+from parity_batch.places import file_system
+from parity_batch.tables import data_file, refuse_deletes
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, part_files, read_parts, write_orders
 
 pytestmark = pytest.mark.slow
@@ -306,6 +307,45 @@ def test_a_metadata_file_whose_number_is_not_known_is_refused(
     with pytest.raises(DatasetError, match=f"'{name}' of the Iceberg table's metadata has no number"):
         score(folder_of(iceberg), tmp_path / "out", ORDERS)
     assert score(newest, tmp_path / "out", ORDERS).rows == 90
+
+
+def test_iceberg_partitions_lie_in_folders_that_are_named_literally(tmp_path: Path) -> None:
+    catalog = InMemoryCatalog("test", warehouse=str(tmp_path / "warehouse"))
+    catalog.create_namespace("shop")
+    shops = ["a b", "50%", "x/y", "a%20b", "q?z#"]
+    rows = orders(10).append_column("shop", pa.array(shops * 2))
+    table = catalog.create_table("shop.orders", schema=rows.schema)
+    with table.update_spec() as update:
+        update.add_identity("shop")
+    table.append(rows)
+    folder = folder_of(table)
+    assert any("%25" in path.name for path in (folder / "data").iterdir())
+    assert score(folder, tmp_path / "out", ORDERS, columns=["id"]).files == 5
+    assert rows_of(tmp_path / "out") == totals(0, 10)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("file:///t/p=50%25/a.parquet", Path("/t/p=50%25/a.parquet")),
+        ("file:/t/p=50%25/a.parquet", Path("/t/p=50%25/a.parquet")),
+        ("file://localhost/t/a?b#c", Path("/t/a?b#c")),
+        ("/t/p=50%25/a.parquet", Path("/t/p=50%25/a.parquet")),
+        ("/t/a:/b", Path("/t/a:/b")),
+    ],
+)
+def test_a_local_path_of_iceberg_is_literal(path: str, expected: Path) -> None:
+    assert data_file(Path("/t"), path) == expected
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_path_of_iceberg_in_a_bucket_is_literal(scheme: str) -> None:
+    options = "?region=us-east-1&endpoint_override=127.0.0.1:1"
+    for key in ("t/p=50%25/a.parquet", "t/p=x%2Fy/a+b&c", "t/p=q?z#/a b"):
+        url = data_file(f"s3://bucket/t{options}", f"{scheme}://bucket/{key}")
+        assert str(url).endswith(options)
+        assert file_system(str(url))[1] == f"bucket/{key}"
+    assert data_file("memory://t", "memory://t/p=50%25/a") == "memory://t/p=50%25/a"
 
 
 def test_iceberg_delete_files_and_other_formats_are_refused() -> None:
