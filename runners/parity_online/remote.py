@@ -20,6 +20,7 @@ from typing import Self
 import orjson
 
 from parity.batch import Batch
+from parity.child import MODULE_FLAGS
 from parity.codec.frames_ipc import decode_result, encode_batch
 from parity.errors import FingerprintError, MalformedError, ParityError, RunnerError
 from parity.handler import LoadedHandler
@@ -108,7 +109,7 @@ class RemoteEngine:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", replica.__name__, str(theirs.fileno())],
+                [sys.executable, *MODULE_FLAGS, replica.__name__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,  # our own standard output speaks in events
                 pass_fds=[theirs.fileno()],

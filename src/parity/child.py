@@ -5,10 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 from parity.errors import FingerprintError, RunnerError
 
 _STDERR_LINES = 20
+
+
+def _sees_working_folder() -> bool:
+    try:
+        return "" in sys.path or str(Path.cwd()) in sys.path
+    except OSError:  # it is gone
+        return False
+
+
+MODULE_FLAGS: Final = ("-m",) if _sees_working_folder() else ("-P", "-m")
+"""What `python` takes before a module of ours, so that it imports from the working folder only if this
+process does: a `queue.py` that lies there is not to be run. Handlers name the folders that they need.
+"""
 
 
 def run_child(arguments: Sequence[str], what: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from parity.batch import Batch
+from parity.child import MODULE_FLAGS
 from parity.codec.frames_ipc import encode_batch
 from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
@@ -186,7 +187,7 @@ class _Process:
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", MODULE, str(os.getpid()), *map(str, numbers)],
+                    [sys.executable, *MODULE_FLAGS, MODULE, str(os.getpid()), *map(str, numbers)],
                     stdin=subprocess.DEVNULL,
                     stdout=_STDERR,  # results are ours alone
                     pass_fds=numbers,

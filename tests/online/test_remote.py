@@ -1,6 +1,8 @@
 """A replica as an engine: what its engine raises reaches who asked, and nobody waits for ever."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +72,46 @@ def test_a_process_that_preprocesses_there_and_cannot_be_replaced_is_503(tmp_pat
             engine.run(batch(engine, 1))
         problem = as_problem(caught.value)
         assert (problem.status, problem.kind) == (503, "process_died")
+
+
+SCRIPT = """
+import sys
+from parity import Engine, load_handler
+from parity.codec.rows import RowDecoder
+from parity_online.remote import RemoteEngine
+
+if __name__ == "__main__":
+    loaded = load_handler(sys.argv[1], app_dir=sys.argv[2] if len(sys.argv) > 2 else None)
+    profile = loaded.profile()
+    for engine in (
+        Engine(loaded, preprocess_processes=1),
+        RemoteEngine(loaded, profile, profile, preprocess_processes=1),
+    ):
+        with engine:
+            print(engine.run(RowDecoder(loaded.inputs).decode([{"x": 1}]).batch).outputs["y"].to_pylist())
+"""
+
+
+@pytest.mark.parametrize("ref", ["module", "app_dir"])
+def test_modules_in_the_working_folder_are_not_run_by_processes_that_start_there(tmp_path: Path, ref: str):
+    (tmp_path / "script").mkdir()
+    (tmp_path / "script" / "main.py").write_text(SCRIPT)
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("queue", "socket", "logging"):
+        (here / f"{name}.py").write_text("raise SystemExit('not this one')\n")
+    place = here if ref == "module" else tmp_path / "there"
+    shutil.copytree(HANDLERS / "steps", place, dirs_exist_ok=True)
+    (place / "handler.py").rename(place / "stepping.py")
+    arguments = {
+        "module": ["stepping:Steps"],
+        "app_dir": ["stepping:Steps", str(place)],
+    }[ref]
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script" / "main.py"), *arguments],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["[3]", "[3]"], done.stderr
