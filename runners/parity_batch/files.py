@@ -132,7 +132,7 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
     seen: dict[str, str] = {}
     for url in urls:
         if glob.has_magic(url.partition("?")[0]):
-            raise DatasetError(f"input {url!r}: globs are for paths; name the folder")
+            raise DatasetError(f"input {without_secrets(url)!r}: globs are for paths; name the folder")
         found = below(url)
         if not (len(found) == 1 and found[0][0] == url):
             logs = [name for _, name in found if f"/{DELTA_LOG}/" in name or name.endswith(ICEBERG_METADATA)]

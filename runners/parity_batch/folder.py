@@ -23,7 +23,7 @@ from parity.errors import DatasetError, ResumeError
 from parity_batch.files import real_path
 from parity_batch.footers import footer_digest
 from parity_batch.identity import MANIFEST, changes, job_of, read_manifest
-from parity_batch.places import Place, shown_place, without_secrets
+from parity_batch.places import Place, bare_url, local_path, shown_place
 from parity_batch.plan import Plan
 from parity_batch.storage import LOCK, Store, StoredFile, store_at
 
@@ -281,13 +281,13 @@ def _check_place(store: Store, plan: Plan) -> None:
     folders: dict[Path, Path] = {}
     for source in plan.sources:
         path = source.file.path
-        if _lies_in(real_path(path, folders) if isinstance(path, Path) else path, here):
+        if _lies_in(real_path(path, folders) if isinstance(path, Path) else _followed(path), here):
             raise DatasetError(
                 f"input {source.name} lies in the output folder {store.shown}; write to a folder that holds "
                 "no input"
             )
     for folder in plan.folders:
-        below = _below(here, _followed(folder))
+        below = path_below(here, _followed(folder))
         if below is not None and not any(part.startswith(("_", ".")) for part in below):
             raise DatasetError(
                 f"output folder {store.shown} lies in the input folder {shown_place(folder)}, and its parts "
@@ -296,21 +296,30 @@ def _check_place(store: Store, plan: Plan) -> None:
 
 
 def _lies_in(place: Place, folder: Place) -> bool:
-    return _below(place, folder) is not None
+    return path_below(place, folder) is not None
 
 
 def _followed(place: Place) -> Place:
-    return place.resolve() if isinstance(place, Path) else place
+    found = local_path(place) if isinstance(place, str) else place
+    return place if found is None else found.resolve()
 
 
-def _below(place: Place, folder: Place) -> tuple[str, ...] | None:
+def path_below(place: Place, folder: Place) -> tuple[str, ...] | None:
     """The parts of a place's path below a folder, links followed in both; None where it is not below."""
     if isinstance(place, Path) and isinstance(folder, Path):
         return place.relative_to(folder).parts if place.is_relative_to(folder) else None
     if isinstance(place, Path) or isinstance(folder, Path):
         return None
-    here, there = (PurePosixPath(without_secrets(url)) for url in (place, folder))
+    here, there = (PurePosixPath(_one_scheme(bare_url(url))) for url in (place, folder))
     return here.relative_to(there).parts if here.is_relative_to(there) else None
+
+
+_ALIASES = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}
+
+
+def _one_scheme(url: str) -> str:
+    scheme, separator, path = url.partition("://")
+    return f"{_ALIASES.get(scheme, scheme)}{separator}{path}"
 
 
 def _folder_of(part: str) -> str:

@@ -21,6 +21,8 @@ _PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file")
 _ETAGS = ("etag", "generation")
 """What object stores name contents by."""
 
+_WRITE_KEYS = "a key or secret with '/', '@' or ':' in it is written with %2F, %40 and %3A"
+
 Place = Path | str
 """A path of this machine, or a URL."""
 
@@ -48,10 +50,21 @@ def local_path(url: str) -> Path | None:
 
 
 def without_secrets(url: str) -> str:
-    """A URL as messages and summaries show it: without keys and options, which may hold what is secret."""
+    """A URL as messages and summaries show it: without keys and options, which may hold what is secret.
+
+    A secret that is written as it is may hold "/" and "@".
+    """
     scheme, separator, rest = url.partition("?")[0].partition("://")
-    user, at, host = rest.partition("@")
-    return f"{scheme}{separator}{host if at and ':' in user and '/' not in user else rest}"
+    _, at, host = rest.rpartition("@")
+    return f"{scheme}{separator}{host if at and ':' in rest.partition('/')[0] else rest}"
+
+
+def bare_url(url: str) -> str:
+    """A URL that is read: without the key and options, which its library is given in another way."""
+    scheme, separator, rest = url.partition("?")[0].partition("://")
+    authority, slash, path = rest.partition("/")
+    user, _, host = authority.rpartition("@")
+    return f"{scheme}{separator}{host if ':' in user else authority}{slash}{path}"
 
 
 def shown_place(place: Place) -> str:
@@ -217,5 +230,8 @@ def file_system(url: str) -> tuple[Any, str]:
         try:
             return cast("Any", pafs.FileSystem).from_uri(url)
         except (OSError, pa.ArrowException, ValueError, ImportError) as exc:
-            raise DatasetError(f"{without_secrets(url)!r}: {' '.join(str(exc).split())}") from exc
+            shown = without_secrets(url)
+            reason = " ".join(str(exc).replace(url, shown).split())
+            hint = f"; {_WRITE_KEYS}" if shown != bare_url(url) else ""
+            raise DatasetError(f"{shown!r}: {reason}{hint}") from None  # what it is of may show a secret
     return _of_scheme(scheme), rest

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parity.errors import ConfigError, DatasetError
 from parity_batch.files import ICEBERG_METADATA, InputFile, table_kind
 from parity_batch.footers import HIVE_NULL, Source
-from parity_batch.places import Place, as_url, beside, names_in, place_of, shown_place, without_secrets
+from parity_batch.places import Place, as_url, bare_url, beside, names_in, place_of, shown_place
 
 _METADATA_NAME = re.compile(r"v?([0-9]+)(?:-.*)?(?:\.gz)?\.metadata\.json")
 _SAME = {"s3a": "s3", "s3n": "s3"}
@@ -133,7 +133,7 @@ def _delta(place: Place, version: int | None) -> Table:
         from deltalake.exceptions import DeltaError
     except ImportError as exc:
         raise _not_installed(shown, "Delta Lake", "deltalake", "delta") from exc
-    where = str(place.absolute()) if isinstance(place, Path) else without_secrets(place)
+    where = str(place.absolute()) if isinstance(place, Path) else bare_url(place)
     try:
         table: Any = deltalake.DeltaTable(where, version=version, storage_options=_delta_options(place))
         protocol, settings = table.protocol(), table.metadata().configuration
@@ -279,7 +279,7 @@ def _named(value: str | None) -> str:
 def _metadata_of(place: Place, shown: str) -> str:
     """The metadata file of the current version, as the folder tells."""
     if str(place).partition("?")[0].endswith(ICEBERG_METADATA):
-        return str(place.absolute()) if isinstance(place, Path) else without_secrets(place)
+        return str(place.absolute()) if isinstance(place, Path) else bare_url(place)
     numbers: dict[int, list[str]] = {}
     for name in names_in(beside(place, "metadata")):
         if not name.removesuffix(".gz").endswith(ICEBERG_METADATA):
@@ -299,7 +299,7 @@ def _metadata_of(place: Place, shown: str) -> str:
             f"({', '.join(sorted(newest))}); name the one that the catalog names"
         )
     found = beside(place, f"metadata/{newest[0]}")
-    return str(found.absolute()) if isinstance(found, Path) else without_secrets(found)
+    return str(found.absolute()) if isinstance(found, Path) else bare_url(found)
 
 
 def data_file(place: Place, path: str) -> Place:

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from pyarrow import fs as pafs
 from parity import Handler, Int64, Schema
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, score, status
-from parity_batch.folder import OutputFolder
+from parity_batch.folder import OutputFolder, path_below
 from parity_batch.places import without_secrets
 from parity_batch.storage import ObjectStore, StoredFile, store_at
 from tests.batch.jobs import ORDERS, contents, orders, run, run_and_kill, write_orders
@@ -224,6 +225,41 @@ def test_outputs_among_the_inputs_are_refused(inputs: Path, bucket: Bucket) -> N
     assert score(bucket.url("in"), bucket.url("inner"), ORDERS).rows == 20
 
 
+@pytest.mark.parametrize(
+    ("place", "folder", "expected"),
+    [
+        ("gs://bucket/in/out", "gcs://bucket/in", ("out",)),
+        ("gcs://bucket/in/out?a=b", "gs://bucket/in", ("out",)),
+        ("s3a://bucket/in/out", "s3://key:secret@bucket/in?region=x", ("out",)),
+        ("s3://bucket/in/out", "gs://bucket/in", None),
+        ("s3://bucket/inner", "s3a://bucket/in", None),
+    ],
+)
+def test_schemes_of_one_store_name_the_same_place(
+    place: str, folder: str, expected: tuple[str, ...] | None
+) -> None:
+    assert path_below(place, folder) == expected
+
+
+def test_outputs_among_inputs_named_by_a_file_url_are_refused(inputs: Path) -> None:
+    with pytest.raises(DatasetError, match="lies in the input folder"):
+        score(f"file://{inputs}", inputs / "scored", ORDERS)
+    with pytest.raises(DatasetError, match="lies in the output folder"):
+        score(f"file://{inputs}/day=1", inputs.parent, ORDERS)
+
+
+@pytest.mark.parametrize("what", ["DELETE _SUCCESS", "DELETE _errors"])
+def test_what_cannot_be_removed_is_told(inputs: Path, bucket: Bucket, what: str) -> None:
+    score(inputs, bucket.url("out"), ORDERS)
+    bucket.files.delete_file(f"{bucket.name}/out/day=1/part-00000-u00000.parquet")
+    bucket.write("out/_errors/part-00000-u00000.parquet", b"of an earlier run")
+    bucket.rules.write_text(f"{what} 403\n")
+    with pytest.raises(DatasetError, match="the parts that are finished stay, and the same command cont"):
+        score(inputs, bucket.url("out"), ORDERS)
+    bucket.rules.write_text("")
+    assert score(inputs, bucket.url("out"), ORDERS).scored_rows == 300
+
+
 def test_the_newest_process_takes_a_job_over(inputs: Path, bucket: Bucket) -> None:
     score(inputs, bucket.url("out"), ORDERS)
     store = store_at(bucket.url("out"))
@@ -383,6 +419,9 @@ def test_a_file_url_is_a_folder_of_this_machine(inputs: Path, tmp_path: Path) ->
     [
         ("s3://key:secret@bucket/a?endpoint_override=x", "s3://bucket/a"),
         ("s3://bucket/a@b:c", "s3://bucket/a@b:c"),
+        ("s3://bucket/at=12:30/a@b", "s3://bucket/at=12:30/a@b"),
+        ("s3://key:se/cr@t/@bucket/a", "s3://bucket/a"),
+        ("gs://key:/secret@bucket", "gs://bucket"),
         (
             "abfs://container@account.dfs.core.windows.net/a",
             "abfs://container@account.dfs.core.windows.net/a",
@@ -391,6 +430,16 @@ def test_a_file_url_is_a_folder_of_this_machine(inputs: Path, tmp_path: Path) ->
 )
 def test_secrets_of_urls_are_not_shown(url: str, expected: str) -> None:
     assert without_secrets(url) == expected
+
+
+def test_a_secret_that_makes_a_url_unreadable_is_not_in_the_error() -> None:
+    key, options = "AKIAEXAMPLE", "region=private-1"
+    with pytest.raises(DatasetError) as caught:
+        store_at(f"s3://{key}:se/cret@bucket/x?{options}")
+    text = "".join(traceback.format_exception(caught.value))
+    assert "'s3://bucket/x'" in str(caught.value)
+    assert "is written with %2F" in str(caught.value)
+    assert not any(secret in text for secret in (key, options))
 
 
 def test_errors_of_other_libraries_are_told_as_those_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
