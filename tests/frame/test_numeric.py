@@ -443,6 +443,79 @@ def test_astype_names_the_rows_that_do_not_fit(
     assert error.value.failing_rows == rows
 
 
+@settings(deadline=None, max_examples=100)
+@given(
+    st.integers(-(2**17), 2**17),
+    st.sampled_from([2.0**-25, 2.0**-24, 2.0**-12, 2.0**-11, 1.0, 32.0]),
+    st.sampled_from([0.0, 2.0**-40, -(2.0**-40), 2.0**-52, -(2.0**-52)]),
+)
+def test_float16_is_rounded_once_as_numpy_does(whole: int, unit: float, tiny: float) -> None:
+    values = np.array([whole * unit * (1 + tiny), (whole + 0.5) * unit * (1 + tiny)])
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float16)
+    found = Series(pa.array(values)).astype("float16").to_numpy()
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_float16_of_what_has_no_neighbours() -> None:
+    values = np.array([NAN, INF, -INF, 0.0, -0.0, 1e-300, -1e-300, 1e300, -1e300, 65519.99999999, 65520.0])
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float16)
+    found = Series(pa.array(values)).astype("float16").to_numpy()
+    np.testing.assert_array_equal(found, expected)
+    assert np.signbit(found[1:]).tolist() == np.signbit(values[1:]).tolist()
+
+
+FLOAT, NARROW = Series(pa.array([1.0, None])), Series(pa.array([1.0, None], pa.float32()))
+FLAGS, WORDS = Series(pa.array([True, False, None])), Series(pa.array(["a", None]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: FLOAT + 10**400,
+        lambda: FLOAT.fillna(10**400),
+        lambda: FLOAT.clip(-(10**400)),
+        lambda: FLOAT.isin([10**400]),
+        lambda: FLOAT.isin(FLOAT),  # pyright: ignore[reportArgumentType]
+        lambda: FLOAT.cut([0, 10**400]),
+        lambda: FLOAT.bucket([0, 10**400]),
+        lambda: FLOAT.normalize(10**400, 1),
+        lambda: FLOAT.normalize(FLOAT, 1),  # pyright: ignore[reportArgumentType]
+        lambda: NARROW * 1e300,
+        lambda: NARROW.fillna(1e300),
+        lambda: Frame({"x": [1]}).assign(y=2**70),
+        lambda: Frame({"x": [1]}).assign(y="\ud800"),
+        lambda: FLAGS.isin([1]),
+        lambda: WORDS == "\ud800",
+        lambda: WORDS.fillna("\ud800"),
+        lambda: WORDS.map({"\ud800": 1}),
+        lambda: WORDS.map({"a": "\ud800"}),
+        lambda: Series(pa.array([0], pa.date32())).astype(pa.timestamp("s", "Europe/Berlin")),
+    ],
+)
+def test_what_no_column_can_hold_is_a_frame_error(wrong: Callable[[], object]) -> None:
+    with pytest.raises(FrameError):
+        wrong()
+
+
+def test_isin_of_bools() -> None:
+    assert FLAGS.isin([True]).to_pylist() == [True, False, None]
+    assert FLAGS.isin([]).to_pylist() == [False, False, None]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [(pa.float64(), 10**400), (pa.float32(), 1e300), (pa.float16(), 70000)]
+)
+def test_a_float_is_compared_truly_with_a_number_beyond_its_type(dtype: Any, number: float) -> None:
+    series = Series(pa.array([1.0, INF, -INF, NAN, None]).cast(dtype))
+    assert (series < number).to_pylist() == [True, False, True, False, None]
+    assert (series >= number).to_pylist() == [False, True, False, False, None]
+    assert (series > -number).to_pylist() == [True, True, False, False, None]
+    assert (series == number).to_pylist() == [False, False, False, False, None]
+    assert (series != number).to_pylist() == [True, True, True, True, None]
+
+
 def test_astype_takes_the_least_and_greatest_int64() -> None:
     assert column([-(2.0**63)]).astype("int64").to_pylist() == [LOW]
     assert column([HIGH, LOW]).astype("int64").to_pylist() == [HIGH, LOW]

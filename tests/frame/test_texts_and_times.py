@@ -304,3 +304,11 @@ def test_a_time_of_pandas_keeps_its_nanoseconds() -> None:
         _ = times([0], "us") == pd.Timestamp(1)
     with pytest.raises(FrameError, match="is no timestamp"):
         series.fillna(pd.NaT)
+
+
+def test_what_lies_behind_a_null_list_is_no_item() -> None:
+    hidden = pa.ListArray.from_arrays([0, 2, 3], pa.array([1, 2, 3]), mask=pa.array([True, False]))
+    lists = Series(hidden).list
+    assert lists.sum().to_pylist() == [None, 3]
+    assert lists.max().to_pylist() == [None, 3]
+    assert lists.len().to_pylist() == [None, 1]

@@ -12,7 +12,7 @@ import torch
 
 from parity.frame.dtypes import name_of
 from parity.frame.errors import FrameError
-from parity.frame.numeric import INT64, both_valid
+from parity.frame.numeric import INT64, both_valid, number_for
 
 if TYPE_CHECKING:
     from parity.frame.series import Series
@@ -52,6 +52,8 @@ def _places(
     if series.kind not in ("int", "float"):
         raise FrameError(f"{verb}: a column of {name_of(series.dtype)} is no number")
     ordered = list(edges)
+    for edge in ordered:
+        number_for(edge, pa.float64(), verb)
     if any(math.isnan(edge) for edge in ordered) or any(
         low >= high for low, high in itertools.pairwise(ordered)
     ):

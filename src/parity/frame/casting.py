@@ -50,6 +50,8 @@ def cast_to(series: Series, dtype: pa.DataType) -> Series:
         per_day = 86_400 * PER_SECOND[cast("Any", zoneless).unit]
         days = torch.div(ticks, per_day, rounding_mode="floor")
         return series.like(days, series.valid, dtype)
+    if source == "date" and target == "time" and cast("Any", dtype).tz is not None:
+        raise FrameError(f"{told}: a date is midnight in no zone; declare Timestamp(tz=...) in the schema")
     if target == "time" and source in ("time", "date"):
         return series.like_arrow(_read(series.to_arrow(), dtype, told))
     if target in ("int", "float") and source == "other":
@@ -67,7 +69,7 @@ def cast_to(series: Series, dtype: pa.DataType) -> Series:
 def _number(series: Series, dtype: pa.DataType, told: str) -> torch.Tensor:
     values = series.tensor
     if dtype in FLOATS:
-        return values.to(FLOATS[dtype])
+        return (_odd(values) if FLOATS[dtype] == torch.float16 else values).to(FLOATS[dtype])
     low, high = INTEGERS[dtype]
     if values.dtype.is_floating_point:
         wide = values.to(torch.float64)
@@ -80,6 +82,21 @@ def _number(series: Series, dtype: pa.DataType, told: str) -> torch.Tensor:
     values = values.to(held_as(dtype))
     refuse((values < low) | (values > high), series.valid, f"{told}: a value is outside {low} to {high}")
     return values
+
+
+def _odd(values: torch.Tensor) -> torch.Tensor:
+    """Float64 as float32, what is not exact to its odd neighbour; then rounding to float16 rounds once.
+
+    Torch goes from float64 to float16 by way of float32, and so rounds twice.
+    """
+    if values.dtype != torch.float64:
+        return values
+    near = values.to(torch.float32)
+    back = near.to(torch.float64)
+    even = (near.view(torch.int32) & 1) == 0
+    infinity = torch.full_like(near, torch.inf)
+    other = torch.nextafter(near, torch.where(back < values, infinity, -infinity))
+    return torch.where((back != values) & even & ~values.isnan(), other, near)
 
 
 def _read(values: pa.Array[Any], dtype: pa.DataType, told: str) -> pa.Array[Any]:

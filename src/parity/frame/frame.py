@@ -166,7 +166,10 @@ class Frame:
     def _constant(self, name: str, value: object) -> Series:
         if not isinstance(value, bool | int | float | str):
             raise FrameError(f"assign: {name}={shown(value)}; expected a series, a function or one value")
-        array = pa.array(cast("Any", [value]))
+        try:
+            array = pa.array(cast("Any", [value]))
+        except (pa.ArrowException, ValueError, OverflowError) as exc:
+            raise FrameError(f"assign: {name}={shown(value)} is no int64 and no text: {exc}") from exc
         return Series(array, device=self.device, of_batch=self.of_batch).take(
             torch.zeros(self.num_rows, dtype=torch.int64, device=self.device)
         )

@@ -53,7 +53,9 @@ class Lists:
         if kind_of(item_type) not in ("int", "float"):
             raise FrameError(f"list.{how}: a list of {name_of(item_type)} has no numbers")
         items = self._series.like_arrow(lists.flatten())
-        parents = torch.from_numpy(np.array(pc.list_parent_indices(lists)).astype(np.int64))
+        # What lies behind a null list is no item: `flatten` leaves it out, and so do these lengths.
+        lengths = np.array(cast("Any", pc.list_value_length(lists)).fill_null(0))
+        parents = torch.from_numpy(np.repeat(np.arange(len(lists), dtype=np.int64), lengths))
         found = aggregated(items, parents.to(items.device), len(lists), how)
         if self._series.valid is None:
             return found

@@ -12,7 +12,7 @@ from parity.errors import shown
 from parity.frame.dtypes import name_of
 from parity.frame.engine import engine_for
 from parity.frame.errors import FrameError
-from parity.frame.numeric import number_for
+from parity.frame.numeric import number_for, text_for
 
 if TYPE_CHECKING:
     from parity.frame.series import Series
@@ -22,13 +22,16 @@ def isin(series: Series, values: Sequence[object]) -> Series:
     """See `Series.isin`; NaN among the values finds NaN."""
     if isinstance(values, str | bytes):
         raise FrameError("isin: give a list of values, not one text")
-    known = list(values)
+    try:
+        known = list(values)
+    except TypeError:
+        raise FrameError(f"isin: give a list of values, not {shown(values)}") from None
     if series.is_text:
-        texts = list(dict.fromkeys(_text(value, "isin") for value in known))
+        texts = list(dict.fromkeys(text_for(value, "isin") for value in known))
         found = engine_for(series.device).lookup(series.native, texts) >= 0
     elif series.kind in ("int", "float", "bool"):
         numbers = [number_for(value, series.dtype, "isin") for value in known]
-        tensor = series.tensor
+        tensor = series.tensor.to(torch.uint8) if series.kind == "bool" else series.tensor
         found = torch.isin(tensor, torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device))
         if any(number != number for number in numbers):
             found = found | tensor.isnan()
@@ -56,7 +59,7 @@ def mapped(series: Series, mapping: Any, default: object) -> Series:
 def _places(series: Series, keys: list[Any]) -> torch.Tensor:
     """The position of each value among the keys; -1 for null and for others."""
     if series.is_text:
-        return engine_for(series.device).lookup(series.native, [_text(key, "map") for key in keys])
+        return engine_for(series.device).lookup(series.native, [text_for(key, "map") for key in keys])
     if series.kind not in ("int", "bool"):
         raise FrameError(f"map: keys are texts or integers, this column is {name_of(series.dtype)}; see .cut")
     wanted = torch.tensor(
@@ -77,15 +80,9 @@ def _one_type(answers: list[Any]) -> pa.Array[Any]:
             values = [float(v) if kind is float and v is not None else v for v in values]
             try:
                 return pa.array(values, dtype)
-            except (OverflowError, pa.ArrowInvalid) as exc:
+            except (OverflowError, ValueError) as exc:
                 raise FrameError(f"map: a value of the mapping does not fit {name_of(dtype)}: {exc}") from exc
     told = sorted(kind.__name__ for kind in kinds)
     raise FrameError(
         f"map: the mapping's values (default included) are {told}; expected one type: bool, int, float or str"
     )
-
-
-def _text(value: object, verb: str) -> str:
-    if not isinstance(value, str):
-        raise FrameError(f"{verb}: {shown(value)} is no text, and the column is text")
-    return value

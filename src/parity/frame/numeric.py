@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -90,6 +91,11 @@ def compare(symbol: str, left: Operand, right: Operand) -> Result:
         dtype = pa.int64()
     else:
         dtype = _common(symbol, left, right)
+        if dtype in FLOATS and right.number is not None and _overflows(right.number, dtype):
+            # Only an infinity is on the far side of it.
+            values, side = _required(left).to(held_as(dtype)), 1.0 if right.number > 0 else -1.0
+            beyond = torch.where(values == side * math.inf, side, -side).masked_fill(values.isnan(), math.nan)
+            return _COMPARE[symbol](beyond, 0.0), valid, pa.bool_()
     found = _COMPARE[symbol](_held(left, dtype, symbol), _held(right, dtype, symbol))
     return found, valid, pa.bool_()
 
@@ -142,6 +148,8 @@ def number_for(value: object, dtype: pa.DataType, verb: str) -> int | float | bo
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         if kind == "float":
+            if _overflows(value, dtype):
+                raise FrameError(f"{verb}: {shown(value)} does not fit {name_of(dtype)}")
             return float(value)
         if kind == "int" and isinstance(value, int):
             low, high = INTEGERS[dtype]
@@ -154,6 +162,31 @@ def number_for(value: object, dtype: pa.DataType, verb: str) -> int | float | bo
                 "use .astype('float64') first"
             )
     raise FrameError(f"{verb}: {shown(value)} is no {name_of(dtype)}")
+
+
+def _overflows(value: int | float, dtype: pa.DataType) -> bool:
+    """Whether a finite number is an infinity in a type of floats."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return True
+    with np.errstate(over="ignore"):
+        return math.isfinite(found) and not np.isfinite(np.dtype(dtype.to_pandas_dtype()).type(found))
+
+
+def text_for(value: object, verb: str) -> str:
+    """A text that a column can hold.
+
+    Raises:
+        FrameError: it is no text, or has surrogates, which UTF-8 does not have.
+    """
+    if not isinstance(value, str):
+        raise FrameError(f"{verb}: {shown(value)} is no text, and the column is text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as exc:
+        raise FrameError(f"{verb}: {shown(value)} is no Unicode text: {exc.reason}") from exc
+    return value
 
 
 def as_float(operand: Operand, verb: str) -> tuple[torch.Tensor, pa.DataType]:
@@ -354,7 +387,10 @@ _FUNCTIONS: Final[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
 
 def finite(value: float, verb: str, name: str) -> float:
     """The value as a float; raises FrameError when it is not finite."""
-    found = float(value)
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise FrameError(f"{verb}: {name} {shown(value)} is no number that float64 holds") from None
     if not math.isfinite(found):
         raise FrameError(f"{verb}: {name} {value} is not finite")
     return found

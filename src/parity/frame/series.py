@@ -178,7 +178,7 @@ class Series:
             raise FrameError(f"{symbol}: texts have no order that all languages share; use == != or .isin")
         engine = engine_for(self.device)
         if isinstance(other, str):
-            equal, valid = engine.lookup(self._native, [other]) == 0, self.valid
+            equal, valid = engine.lookup(self._native, [numeric.text_for(other, symbol)]) == 0, self.valid
         elif isinstance(other, Series) and other.is_text:
             if len(other) != len(self):
                 raise FrameError(f"{symbol}: {len(self)} rows beside {len(other)}")
@@ -370,9 +370,7 @@ class Series:
     def _fitting(self, value: object, verb: _Text) -> Any:
         """A Python value that this column can hold unchanged."""
         if self.is_text:
-            if not isinstance(value, str):
-                raise FrameError(f"{verb}: {shown(value)} is no text")
-            return value
+            return numeric.text_for(value, verb)
         if self.kind in ("time", "date"):
             return ticks_held(value, self.dtype, verb)
         if self.kind == "other":
