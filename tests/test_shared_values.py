@@ -70,7 +70,7 @@ def test_arrays_of_any_layout_come_out_as_they_were(ends: tuple[Channel, Channel
         torch.randn(3, 1).expand(3, 4),
         torch.tensor([1 + 2j]).conj(),
     ],
-    ids=str,
+    ids=lambda tensor: f"{tensor.dtype}-{tuple(tensor.shape)}",  # the same in every worker
 )
 def test_tensors_keep_type_values_and_dense_strides(ends: tuple[Channel, Channel], tensor: torch.Tensor):
     first, second = ends

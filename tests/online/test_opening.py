@@ -51,6 +51,12 @@ def held() -> tuple[set[int], int, set[str]]:
     )
 
 
+def no_more_than(before: tuple[set[int], int, set[str]]) -> bool:
+    """Whether nothing is held that was not; what another test had left may have gone meanwhile."""
+    children, descriptors, threads = held()
+    return children <= before[0] and descriptors <= before[1] and threads <= before[2]
+
+
 @pytest.mark.parametrize("make", [overlapped, remote])
 def test_a_warm_up_that_fails_ends_the_engine(make: Callable[[int], EngineLike]):
     def fail(_: EngineLike) -> float:
@@ -63,7 +69,7 @@ def test_a_warm_up_that_fails_ends_the_engine(make: Callable[[int], EngineLike])
     asyncio.run(asyncio.sleep(0))  # what the first loop of a process leaves open is no leak
     before = held()
     asyncio.run(opened())
-    until(lambda: held() == before)
+    until(lambda: no_more_than(before))
 
 
 def test_a_close_while_a_slot_is_opened_ends_the_engine():
@@ -86,4 +92,4 @@ def test_a_close_while_a_slot_is_opened_ends_the_engine():
     asyncio.run(asyncio.sleep(0))
     before = held()
     asyncio.run(closed())
-    until(lambda: held() == before)
+    until(lambda: no_more_than(before))
