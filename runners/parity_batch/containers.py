@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import hashlib
 import io
-import threading
-import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -33,9 +32,6 @@ PROBLEM_FIELD = pa.field("\0field", pa.string())
 
 CSV_BLOCK_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
-_BLOCKS_AHEAD = 3
-_LONGEST_WAIT = 1.0
-"""Seconds that a batch is waited for before a reader that has read ahead may read on."""
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
 _PACKED = 4
@@ -114,13 +110,28 @@ def read_rows(source: SourceFile, names: Iterable[str], columns: TextColumns) ->
         names = [name for name in names if name in there] or there[:1]
         width = len(there)
     with open_stream(source.path, source.name) as stream:
-        yield from text_rows(stream, source.format, list(names), columns, width)
+        anew = functools.partial(open_stream, source.path, source.name)
+        yield from text_rows(stream, source.format, list(names), columns, width, anew)
 
 
 def text_rows(
-    stream: Any, form: str, names: Sequence[str], columns: TextColumns, width: int
+    stream: Any,
+    form: str,
+    names: Sequence[str],
+    columns: TextColumns,
+    width: int,
+    anew: Callable[[], Any] | None = None,
 ) -> Generator[pa.RecordBatch]:
-    """The rows of a stream of text, as `read_rows` gives them; CSV has `width` columns in all."""
+    """The rows of a stream of text, as `read_rows` gives them.
+
+    Args:
+        stream: the text.
+        form: "csv", "tsv" or "jsonl".
+        names: the columns to read.
+        columns: what they hold.
+        width: how many columns CSV has in all.
+        anew: opens the stream again, where that can be done.
+    """
     wanted = {name: columns.fields[name] for name in names if name in columns.fields}
     decoder = TextDecoder(wanted, columns.loose)
     if form == "jsonl":
@@ -128,7 +139,8 @@ def text_rows(
             found = decoder.lines(lines)
             yield _batch(found.columns, found.problems, len(lines))
         return
-    for batch in _csv_batches(stream, _delimiter(form, columns.delimiter), names, alone=width == 1):
+    delimiter = _delimiter(form, columns.delimiter)
+    for batch in _csv_batches(stream, delimiter, names, alone=width == 1, anew=anew):
         found = decoder.cells(batch)
         yield _batch(found.columns, found.problems, batch.num_rows)
 
@@ -184,10 +196,10 @@ def _probe_text(file: InputFile, columns: TextColumns) -> tuple[pa.Schema, int]:
             rows = -1
     if rows < 0:
         delimiter = _delimiter(file.format, columns.delimiter)
-        with open_stream(file.path, file.name) as stream:
-            rows = sum(
-                batch.num_rows for batch in _csv_batches(stream, delimiter, names[:1], alone=len(names) == 1)
-            )
+        anew = functools.partial(open_stream, file.path, file.name)
+        with anew() as stream:
+            found = _csv_batches(stream, delimiter, names[:1], alone=len(names) == 1, anew=anew)
+            rows = sum(batch.num_rows for batch in found)
     fields = [
         pa.field(name, columns.fields[name].arrow_type if name in columns.fields else pa.string())
         for name in names
@@ -238,90 +250,63 @@ def header(first: bytes, form: str, name: str, delimiter: str = "") -> list[str]
 
 
 def _csv_batches(
-    stream: Any, delimiter: str, names: Sequence[str], *, alone: bool
+    stream: Any, delimiter: str, names: Sequence[str], *, alone: bool, anew: Callable[[], Any] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of CSV, columns as bytes.
+
+    Arrow's reader fetches up to 32 blocks ahead of what is taken from it, as fast as the disk gives them, and
+    a row must fit in a block. So blocks are small until a row is too large for one; then the file is read
+    `anew`, and the rows that came already are passed over. A stream that comes once has large ones.
+    """
+    done = 0
+    try:
+        for batch in _csv_blocks(
+            stream, delimiter, names, CSV_BLOCK_BYTES if anew is None else READ_BYTES, alone
+        ):
+            done += batch.num_rows
+            yield batch
+        return
+    except pa.ArrowInvalid as exc:
+        if anew is None or "straddling" not in str(exc):
+            raise
+    with anew() as stream:
+        for batch in _csv_blocks(stream, delimiter, names, CSV_BLOCK_BYTES, alone):
+            passed = min(done, batch.num_rows)
+            done -= passed
+            if passed < batch.num_rows:
+                yield batch.slice(passed)
+
+
+def _csv_blocks(
+    stream: Any, delimiter: str, names: Sequence[str], block_bytes: int, alone: bool
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
 
     options: Any = pacsv
-    with contextlib.closing(_Paced(stream)) as paced:
-        try:
-            with paced.waiting():
-                reader = options.open_csv(
-                    cast("Any", pa).PythonFile(paced, mode="r"),
-                    read_options=options.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
-                    # A blank line of a file of one column is a row with an empty cell.
-                    parse_options=options.ParseOptions(
-                        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
-                    ),
-                    convert_options=options.ConvertOptions(
-                        column_types=dict.fromkeys(names, pa.binary()),
-                        include_columns=list(names),
-                        include_missing_columns=False,
-                        strings_can_be_null=True,
-                        quoted_strings_can_be_null=False,
-                        null_values=[""],
-                        check_utf8=False,
-                    ),
-                )
-        except pa.ArrowInvalid as exc:
-            if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
-                return
-            raise
-        while True:
-            with paced.waiting():
-                batch = next(reader, None)
-            if batch is None:
-                return
-            yield batch
-
-
-class _Paced:
-    """A stream for the CSV reader, which is held back when it runs ahead of what is taken from it.
-
-    The reader fetches up to 32 blocks on a thread of its own, as fast as the disk gives them. It goes on when
-    a batch has been waited for in vain: a block of blank lines yields none.
-    """
-
-    closed = False
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._changed = threading.Condition()
-        self._ahead = 0
-        self._closing = False
-        self._waited_since: float | None = None
-
-    def read(self, size: int = -1) -> bytes:
-        with self._changed:
-            while self._ahead >= _BLOCKS_AHEAD and not self._closing:
-                since = self._waited_since
-                left = None if since is None else since + _LONGEST_WAIT - time.monotonic()
-                if left is not None and left <= 0:
-                    self._waited_since = time.monotonic()  # one block, and then let it be waited for again
-                    break
-                self._changed.wait(left)
-            self._ahead += 1
-        return self._stream.read(size)
-
-    @contextlib.contextmanager
-    def waiting(self) -> Generator[None]:
-        """The caller waits for the reader's next batch; when it has one another block may be read."""
-        with self._changed:
-            self._waited_since = time.monotonic()
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._waited_since = None
-                self._ahead -= 1
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        """Nothing waits any more; the stream itself is its opener's to close."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+    try:
+        reader = options.open_csv(
+            stream,
+            read_options=options.ReadOptions(use_threads=False, block_size=block_bytes),
+            # A blank line of a file of one column is a row with an empty cell.
+            parse_options=options.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not alone
+            ),
+            convert_options=options.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.binary()),
+                include_columns=list(names),
+                include_missing_columns=False,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+                check_utf8=False,
+            ),
+        )
+    except pa.ArrowInvalid as exc:
+        if "Empty CSV file" in str(exc):  # column names, whose line has no end, and no row
+            return
+        raise
+    with reader:
+        yield from reader
 
 
 def _delimiter(form: str, given: str) -> str:

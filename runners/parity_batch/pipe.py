@@ -8,7 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
@@ -39,6 +41,7 @@ from parity_batch.where import Where
 OUTPUT_FORMATS: Final = ("jsonl", "csv", ARROW)
 _NAME = "standard input"
 _TOLD_ERRORS = 5
+_PATIENCE_S = 2.0
 
 
 class StdoutError(DatasetError):
@@ -167,7 +170,7 @@ def _opened(
         ]
         schema = pa.schema(typed)
         wanted = [name for name in names if name in text.fields] or names[:1]
-        read = text_rows(stdin, form, wanted, text, len(names))
+        read = _let_go_of(text_rows(stdin, form, wanted, text, len(names)), weakref.ref(stdin))
     source = Source(SourceFile(cast("Any", _NAME), _NAME, Stamp(0, 0), form), "", 0, (), schema)
     fitted = fit([source], loaded, fields, columns, condition)
     if fitted.problems:
@@ -192,6 +195,23 @@ def _checked(reader: Any) -> Iterator[pa.RecordBatch]:
     for batch in reader:
         batch.validate(full=True)
         yield batch
+
+
+def _let_go_of(read: Generator[pa.RecordBatch], stream: weakref.ref[_Again]) -> Iterator[pa.RecordBatch]:
+    """The rows, and at their end a wait until Arrow's reader has let go of the stream.
+
+    It reads on a thread of its own. When Python ends while that thread is still in Python the process is
+    aborted.
+    """
+    try:
+        yield from read
+    finally:
+        read.close()
+        del read
+        given_up = time.monotonic() + _PATIENCE_S
+        while stream() is not None and time.monotonic() < given_up:
+            time.sleep(0.001)
+        time.sleep(0.01)  # for the last bytes, which it lets go of after the stream
 
 
 class _Again:

@@ -22,7 +22,7 @@ import pytest
 from parity import Int64, String
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, preview, score
-from parity_batch.containers import CSV_BLOCK_BYTES, TextColumns, text_rows
+from parity_batch.containers import TextColumns, text_rows
 from tests.batch.jobs import (
     ORDERS,
     contents,
@@ -333,32 +333,32 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[48] < 1.1 * peaks[16], peaks
 
 
-def test_the_reader_of_csv_does_not_run_ahead_of_what_is_taken(tmp_path: Path) -> None:
+def test_the_reader_of_csv_does_not_run_far_ahead(tmp_path: Path) -> None:
     row = b"1," + b"x" * 1000 + b"\n"
-    with (tmp_path / "a.csv").open("wb") as file:
-        file.write(b"quantity,note\n")
-        for _ in range(12):
-            file.write(row * (CSV_BLOCK_BYTES // len(row)))
+    (tmp_path / "a.csv").write_bytes(b"quantity,note\n" + row * (100 * 2**20 // len(row)))
     columns = TextColumns({"quantity": Int64(), "note": String()}, frozenset())
-    with (tmp_path / "a.csv").open("rb") as stream:
-        batches = text_rows(stream, "csv", ["quantity", "note"], columns, 2)
+    with pa.OSFile(str(tmp_path / "a.csv"), "rb") as stream:
+        batches = text_rows(stream, "csv", ["quantity", "note"], columns, 2, lambda: None)
         next(batches)
-        time.sleep(3)  # however long the rows take
-        assert stream.tell() <= 6 * CSV_BLOCK_BYTES
-        batches.close()  # and nothing waits for the reader
+        time.sleep(2)  # however long the rows take
+        assert stream.tell() <= 40 * 2**20
+        batches.close()
 
 
-def test_a_block_without_rows_does_not_hold_the_reader(tmp_path: Path) -> None:
-    blank = b"\n" * CSV_BLOCK_BYTES
-    (tmp_path / "a.csv").write_bytes(b"quantity,note\n" + blank * 5 + b"1,a\n" + blank * 5 + b"2,b\n")
+def test_a_row_that_is_larger_than_a_small_block_is_read_and_no_row_twice(tmp_path: Path) -> None:
+    large = "y" * (3 * 2**20)
+    texts = ["a", "b" * 700_000, "c" * 700_000, large, "d", large, "e"]
+    lines = [f'{row},"{text}"\n' for row, text in enumerate(texts)]
+    (tmp_path / "a.csv").write_text("quantity,note\n" + "".join(lines))
     columns = TextColumns({"quantity": Int64(), "note": String()}, frozenset())
-    with (tmp_path / "a.csv").open("rb") as stream:
-        found = [
-            rows
-            for batch in text_rows(stream, "csv", ["quantity"], columns, 2)
-            for rows in batch.column(0).to_pylist()
-        ]
-    assert found == [1, 2]
+
+    def opened() -> Any:
+        return pa.OSFile(str(tmp_path / "a.csv"), "rb")
+
+    with opened() as stream:
+        batches = list(text_rows(stream, "csv", ["quantity", "note"], columns, 2, opened))
+    assert [value for batch in batches for value in batch.column("quantity").to_pylist()] == list(range(7))
+    assert [value for batch in batches for value in batch.column("note").to_pylist()] == texts
 
 
 def test_a_blank_line_of_a_single_column_is_a_row() -> None:
