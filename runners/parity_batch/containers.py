@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from parity.codec.json_text import loads
 from parity.codec.text_rows import TextDecoder
-from parity.errors import DatasetError, MalformedError, RowError
+from parity.errors import DatasetError, MalformedError, RowError, shown
 from parity.schema import Field
 from parity_batch.files import InputFile
 from parity_batch.footers import RowGroup, Source, SourceFile
-from parity_batch.formats import ARROW, compression_of
+from parity_batch.formats import ARROW, CSV, compression_of
 from parity_batch.places import Place, open_file, stamp_of
 
 PROBLEM = pa.field("\0problem", pa.string())
@@ -34,6 +34,7 @@ CSV_BLOCK_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
+_DELIMITERS = (";", "\t", "|", ",")
 _PACKED = 4
 """About how many bytes of text a compressed byte stands for."""
 
@@ -246,6 +247,12 @@ def header(first: bytes, form: str, name: str, delimiter: str = "") -> list[str]
     names = next(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(form, delimiter)), [])
     if not names:
         raise DatasetError(f"{name}: the file is empty; a {form.upper()} file begins with its column names")
+    other = next((mark for mark in _DELIMITERS if mark in names[0]), None)
+    if form == CSV and len(names) == 1 and other is not None and not delimiter:
+        raise DatasetError(
+            f"{name}: the first line is one column, {shown(names[0])}; --delimiter {other!r} separates it, "
+            f"and --delimiter {_delimiter(form, '')!r} says that it is one"
+        )
     return names
 
 

@@ -12,8 +12,8 @@ from typing import cast
 
 from parity.batch_engines import LOCAL, BatchEngine, find_batch_engine
 from parity.errors import ConfigError, DatasetError, RowsError
+from parity.failures import few_of_a_kind
 from parity.handler import Handler, LoadedHandler
-from parity_batch.failures import few_of_a_kind
 from parity_batch.folder import OutputFolder, open_folder
 from parity_batch.identity import file_metadata
 from parity_batch.local import LocalEngine

@@ -388,6 +388,10 @@ def _wider_text(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
             values: Any = other
             return wider(plain, values.value_type) if values.value_type != plain else plain
         return wider(plain, other)
+    if pa.types.is_string_view(one) and (pa.types.is_string(other) or pa.types.is_large_string(other)):
+        return other
+    if pa.types.is_binary_view(one) and (pa.types.is_binary(other) or pa.types.is_large_binary(other)):
+        return other
     if pa.types.is_string(one) and pa.types.is_large_string(other):
         return other
     if pa.types.is_binary(one) and pa.types.is_large_binary(other):

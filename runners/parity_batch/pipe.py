@@ -22,12 +22,12 @@ from parity.codec.rows import dumps, encode_rows
 from parity.column import Column
 from parity.engine import Engine
 from parity.errors import ConfigError, DatasetError, RowError, RowsError, did_you_mean
+from parity.failures import few_of_a_kind
 from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN, Result
 from parity.schema import Field
 from parity.scored import DEFAULT_BATCH_ROWS, part_rows, part_schema
 from parity_batch.containers import READ_BYTES, TextColumns, explained, header, probe_lines, text_rows
-from parity_batch.failures import few_of_a_kind
 from parity_batch.footers import Source, SourceFile
 from parity_batch.formats import ARROW, CSV, PARQUET
 from parity_batch.layout import Layout, check_columns, fit, mapping_of

@@ -11,10 +11,10 @@ from typing import Any
 from parity.distributed import Placement
 from parity.engine import Engine
 from parity.errors import ConfigError
+from parity.failures import in_a_worker
 from parity.handler import LoadedHandler
 from parity.output_form import OutputForm
 from parity.profile import Profile
-from parity_batch.failures import in_a_worker
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
 from parity_batch.plan import Unit

@@ -367,6 +367,17 @@ def test_a_blank_line_of_a_single_column_is_a_row() -> None:
     assert [value for rows in found for value in rows.column("i").to_pylist()] == ["1", None, "3"]
 
 
+def test_a_first_line_with_another_delimiter_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;price;quantity\n1;2.5;3\n")
+    with pytest.raises(
+        DatasetError, match="the first line is one column, 'id;price;quantity'; --delimiter ';'"
+    ):
+        score(tmp_path / "a.csv", tmp_path / "out", ORDERS)
+    with pytest.raises(DatasetError, match=r"'price'.* is missing"):  # it is one, as the user says
+        score(tmp_path / "a.csv", tmp_path / "out", ORDERS, settings=Settings(delimiter=","))
+    assert score(tmp_path / "a.csv", tmp_path / "out", ORDERS, settings=Settings(delimiter=";")).rows == 1
+
+
 def test_csv_may_have_another_delimiter(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text('id;price;quantity;note\n1;2,5;3;x\n2;1.5;3;"a;b, c"\n')

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +30,20 @@ def test_answers_are_one_object_a_row_and_failed_rows_are_told_apart(
     assert found[2] == {"_error": {"kind": "rejected", "stage": None, "field": None, "message": message}}
     assert "row 2 (rejected): handler scale: n is needed" in done.err
     assert "1 of 3 rows have no answer" in done.err
+
+
+def test_a_handler_that_always_fails_logs_a_few_tracebacks_and_tells_each_row(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text(
+        "from parity import Handler, Int64, Schema\n\n\n"
+        "class Broken(Handler):\n    inputs = Schema(x=Int64())\n    outputs = Schema(x=Int64())\n\n"
+        "    def inference(self, inputs):\n        raise LookupError('no')\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"x": 1}\n' * 50)
+    command = [sys.executable, "-m", "parity", "run", "handler.py", "rows.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("event=row_failed") == 3
+    assert done.stderr.count("(failed): handler") == 50
 
 
 def test_rows_that_all_have_answers_are_exit_code_0(parity: Parity, scale: str, rows_file: Path) -> None:

@@ -13,6 +13,7 @@ from parity.cli.row_files import answers_of, check_output, read_rows, write_answ
 from parity.codec import rows as json_rows
 from parity.engine import Engine, merge
 from parity.errors import ParityError
+from parity.failures import few_of_a_kind
 from parity.registry import load_handler
 from parity.result import ERROR_COLUMN, Result
 
@@ -40,7 +41,7 @@ def run(
         check_output(output)
     loaded = load_handler(handler, app_dir=app_dir)
     decoded = read_rows(rows, loaded.inputs, limit)
-    with Engine(loaded, loaded.profile(profile).with_settings(set_ or [])) as engine:
+    with few_of_a_kind(), Engine(loaded, loaded.profile(profile).with_settings(set_ or [])) as engine:
         pieces = [engine.run(piece) for piece in decoded.batch.split(_BATCH_ROWS)]
     result = merge(decoded, Result.concat(pieces, loaded.outputs))
     # Parquet holds NaN and infinities, which JSON may refuse: only what is told as JSON fails for them.

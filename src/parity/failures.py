@@ -1,4 +1,4 @@
-"""A job over millions of rows logs a few failures of each kind: the errors dataset has every one."""
+"""Where many rows are scored a few failures of each kind are logged: the answers have every one's reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FewOfAKind(logging.Filter):
 
 @contextlib.contextmanager
 def few_of_a_kind() -> Generator[None]:
-    """Log few failures of each kind while a job runs in this process."""
+    """Log few failures of each kind meanwhile."""
     found = FewOfAKind()
     _ENGINE.addFilter(found)
     try:
