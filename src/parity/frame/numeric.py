@@ -170,8 +170,9 @@ def _overflows(value: int | float, dtype: pa.DataType) -> bool:
         found = float(value)
     except OverflowError:
         return True
+    kind: Any = dtype.to_pandas_dtype()
     with np.errstate(over="ignore"):
-        return math.isfinite(found) and not np.isfinite(np.dtype(dtype.to_pandas_dtype()).type(found))
+        return math.isfinite(found) and not np.isfinite(np.array(found).astype(kind))
 
 
 def text_for(value: object, verb: str) -> str:
