@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.batch_data import WIDTH, parity_command, timed, write_features
 
-ROWS, FILES = 2_000_000, 4
+ROWS, FILES = 1_000_000, 4
 GROUP_ROWS, GROUP_MB, TINY_FILES = 2_000_000, 1000, 10_000
 _PAYLOAD_BYTES = 350
 _CHUNK_ROWS = 50_000
