@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,15 @@ settings.register_profile("thorough", deadline=None, max_examples=2000, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 _skipped_gpu_tests = pytest.StashKey[int]()
+
+
+@pytest.fixture(autouse=True)
+def _modules_of_tests_stay() -> Iterator[None]:
+    """Put back the test modules that a test made the product forget: others look themselves up there."""
+    before = {name: module for name, module in sys.modules.items() if name.startswith("tests.")}
+    yield
+    for name, module in before.items():
+        sys.modules[name] = module
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,11 +4,13 @@ import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 workload, inputs, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 model = importlib.import_module(f"{workload}_model")
 net = model.load()
+pl.Series(np.zeros(1))  # Polars loads numpy late, and several threads at once fail at it
 
 
 def score(frame: pl.DataFrame) -> pl.DataFrame:
