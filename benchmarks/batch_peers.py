@@ -17,7 +17,7 @@ from benchmarks.batch.data import dataset
 from benchmarks.batch.peers import PEERS
 from benchmarks.batch.rounds import contest
 from benchmarks.batch.table import bars, markdown, write
-from benchmarks.environments import TORCH, Environments
+from benchmarks.environments import TORCH, Environments, chosen
 
 ASKED_ONLY = True
 _PAGE = Path(__file__).parent.parent / "docs" / "reference" / "benchmarks.md"
@@ -68,12 +68,4 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=_CACHE, help="folder of environments and data")
     parser.add_argument("--setup-only", action="store_true", help="make environments and data, run nothing")
     parser.add_argument("--docs", action="store_true", help=f"write the tables into {_PAGE.name}")
-    asked = parser.parse_args(list(arguments))
-    for name, allowed in (("peers", known), ("workloads", ["table", "picture"])):
-        chosen = getattr(asked, name).split(",")
-        if unknown := [item for item in chosen if item not in allowed]:
-            parser.error(f"--{name}: no {', '.join(unknown)}; there are {', '.join(allowed)}")
-        setattr(asked, name, chosen)
-    asked.cache = asked.cache.absolute()
-    asked.cache.mkdir(parents=True, exist_ok=True)
-    return asked
+    return chosen(parser, arguments, {"peers": known, "workloads": ["table", "picture"]})

@@ -6,17 +6,39 @@ and each peer brings the versions that it asks for.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 TORCH = "torch==2.13.0"
 _BASE = ("numpy", "safetensors", "opencv-python-headless", "pyarrow")
 _SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+
+
+def chosen(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], allowed: Mapping[str, Sequence[str]]
+) -> argparse.Namespace:
+    """The options of a comparison with peers: lists of names checked, the folder of the cache made.
+
+    Args:
+        parser: knows `--cache` and the options of `allowed`.
+        arguments: what the user gave.
+        allowed: of each option that is names with commas between them, the names.
+    """
+    asked = parser.parse_args(list(arguments))
+    for name, known in allowed.items():
+        found = getattr(asked, name).split(",")
+        if unknown := [item for item in found if item not in known]:
+            parser.error(f"--{name}: no {', '.join(unknown)}; there are {', '.join(known)}")
+        setattr(asked, name, found)
+    asked.cache = asked.cache.absolute()
+    asked.cache.mkdir(parents=True, exist_ok=True)
+    return asked
 
 
 class Environments:

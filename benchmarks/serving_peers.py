@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.batch.table import write
-from benchmarks.environments import TORCH, Environments
+from benchmarks.environments import TORCH, Environments, chosen
 from benchmarks.serving.contest import LOOP, OURS, Contest, contest
 from benchmarks.serving.peers import PEERS
 
@@ -132,12 +132,4 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=_CACHE, help="folder of environments")
     parser.add_argument("--setup-only", action="store_true", help="make the environments, run nothing")
     parser.add_argument("--docs", action="store_true", help=f"write the tables into {_PAGE.name}")
-    asked = parser.parse_args(list(arguments))
-    for name, allowed in (("peers", known), ("workloads", list(_WORKLOADS))):
-        chosen = getattr(asked, name).split(",")
-        if unknown := [item for item in chosen if item not in allowed]:
-            parser.error(f"--{name}: no {', '.join(unknown)}; there are {', '.join(allowed)}")
-        setattr(asked, name, chosen)
-    asked.cache = asked.cache.absolute()
-    asked.cache.mkdir(parents=True, exist_ok=True)
-    return asked
+    return chosen(parser, arguments, {"peers": known, "workloads": list(_WORKLOADS)})

@@ -573,3 +573,16 @@ class LeavingEarly(Leaving):
 def test_a_handler_that_exits_while_it_is_made_is_a_stage_error() -> None:
     with pytest.raises(StageError, match="initialize raised SystemExit"), Engine(LeavingEarly):
         pass
+
+
+def test_a_batch_that_fails_though_no_row_of_it_does_is_told(caplog: pytest.LogCaptureFixture):
+    class Short(Double):
+        def postprocess(self, outputs: Any, batch: Batch) -> Any:
+            return {name: values[:1] for name, values in super().postprocess(outputs, batch).items()}
+
+    with caplog.at_level(logging.WARNING, "parity"), Engine(Short) as engine:
+        result = engine.run(batch_of([1, 2, 3]))
+    assert result.errors == ()
+    (record,) = [item for item in caplog.records if "event=batch_failed" in item.getMessage()]
+    assert record.exc_info is not None
+    assert "rows=3" in record.getMessage()

@@ -34,7 +34,7 @@ CSV_BLOCK_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 _LOOKED_AT_LINES = 1000
 _DIGESTED_BYTES = 64 * 1024
-_DELIMITERS = (";", "\t", "|", ",")
+_DELIMITERS = (";", "\t", "|")
 _PACKED = 4
 """About how many bytes of text a compressed byte stands for."""
 

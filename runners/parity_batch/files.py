@@ -60,7 +60,8 @@ def find_files(inputs: Sequence[str | Path], input_format: str | None = None) ->
                 "file:// URLs"
             )
         return Path(), _of_one_format(_at_urls(urls, input_format))
-    found = [_expand(str(item), input_format) for item in inputs]
+    checked: set[Path] = set()
+    found = [_expand(str(item), input_format, checked) for item in inputs]
     bases = [base for base, _ in found]
     root = bases[0] if len(bases) == 1 else Path(os.path.commonpath([base.absolute() for base in bases]))
     files: list[InputFile] = []
@@ -104,7 +105,7 @@ def real_path(path: Path, folders: dict[Path, Path]) -> Path:
 
 
 def _refuse_inside_table(text: str, base: Path) -> None:
-    """Raise DatasetError for a folder or glob in a table: its files may be dead, and the log tells which."""
+    """Raise DatasetError for what lies in a table: its files may be dead, and the log tells which."""
     for above in (base, *base.absolute().parents):
         if (kind := table_kind(above)) is not None:
             raise DatasetError(
@@ -163,7 +164,8 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
     return files
 
 
-def _expand(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
+def _expand(text: str, input_format: str | None, checked: set[Path]) -> tuple[Path, list[Path]]:
+    """A base and the files below it; `checked` keeps the folders of files that lie in no table."""
     path = Path(text)
     if path.is_dir():
         _refuse_inside_table(text, path.absolute().parent)
@@ -175,6 +177,9 @@ def _expand(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
             )
         return path, files
     if path.exists():
+        if path.parent not in checked:
+            _refuse_inside_table(text, path.parent)
+            checked.add(path.parent)
         return path.parent, [path]
     if glob.has_magic(text):
         return _expand_glob(text, input_format)

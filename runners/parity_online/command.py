@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, TextIO, cast, get_args
 
 import typer
 
@@ -21,8 +22,22 @@ from parity_online.capturing import hash_key, require_capture_fields
 from parity_online.settings import HttpChoice, LogFormat, ModelSettings, ServerSettings
 
 _BYTES_IN_MB = 1024 * 1024
+_events: list[TextIO] = []
+"""Standard output, which is for events alone; innermost last."""
 
 
+@contextlib.contextmanager
+def _events_alone() -> Generator[None]:
+    """What handlers print goes to standard error meanwhile, as what they print in a replica does."""
+    _events.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _events.pop()
+
+
+@_events_alone()
 def serve(
     handlers: Annotated[
         list[str] | None,
@@ -270,8 +285,8 @@ def serve(
     def announce(event: Mapping[str, Any]) -> None:
         nonlocal url
         url = event.get("url", url)
-        sys.stdout.write(json.dumps(event) + "\n")
-        sys.stdout.flush()
+        _events[-1].write(json.dumps(event) + "\n")
+        _events[-1].flush()
         if event["event"] == "ready" and ready_file is not None:
             write_text(ready_file, url + "\n")
 

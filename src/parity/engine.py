@@ -228,17 +228,17 @@ class Engine:
         self._handler = handler
         if self._preprocessors is not None:
             self._preprocessors.open()
-        if self.profile.exact:
-            from parity.exact import admit
+        try:
+            if self.profile.exact:
+                from parity.exact import admit
 
-            try:
                 admit(self)
-            except BaseException:
-                self.__exit__(None, None, None)
-                raise
-        self._tap = Tap.from_environment()
-        if self._tap is not None:
-            self._tap.enter(self.fingerprint())
+            self._tap = Tap.from_environment()
+            if self._tap is not None:
+                self._tap.enter(self.fingerprint())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
@@ -392,7 +392,7 @@ class Engine:
     # Isolation: split until the guilty rows stand alone, then give the others the shape they would have had.
 
     def _isolate(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
-        shape_rows = part.shape_rows or part.batch.num_rows
+        shape_rows, failure = part.shape_rows or part.batch.num_rows, part.failure
         found = _Answers()
         self._split(part, shape_rows, timings, found)
         if len(found.outputs) > 1:
@@ -402,6 +402,16 @@ class Engine:
             if outputs is not None:
                 found.rows, found.outputs, found.buckets, found.stages = [], [], [], []
                 self._take(together, outputs, found)
+        if failure is not None and not found.errors:
+            logger.warning(
+                "event=batch_failed handler=%s stage=%s type=%s rows=%d "
+                "note='its rows have answers in smaller batches: mend what depends on their number'",
+                self.loaded.name,
+                failure.stage,
+                type(failure.exc).__name__,
+                len(part.rows),
+                exc_info=failure.exc,
+            )
         for name in ("rows", "outputs", "buckets", "errors", "stages"):
             getattr(answers, name).extend(getattr(found, name))
 
@@ -462,6 +472,9 @@ class Engine:
         name = self.loaded.name
         if isinstance(exc, OutputError):
             return RowError(row, "failed", str(exc), exc.field, failure.stage, type(exc).__name__)
+        if getattr(exc, "rejects_rows", False):
+            message = f"handler {name}: {exc}"
+            return RowError(row, "rejected", message, None, failure.stage, type(exc).__name__)
         if logger.isEnabledFor(logging.WARNING):
             logger.warning(
                 "event=row_failed handler=%s stage=%s type=%s",

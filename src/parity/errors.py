@@ -41,7 +41,8 @@ class RowError:
     Attributes:
         row: position of the row in the input it came from, from 0.
         kind: "invalid" (does not fit the input schema), "rejected" (the handler refused it with
-            `batch.reject`) or "failed" (a stage raised, or its output does not fit the schema).
+            `batch.reject`, or by an exception with `rejects_rows = True`) or "failed" (a stage raised, or
+            its output does not fit the schema).
         message: what was wrong, what was expected, where, and what to do next.
         field: the input or output field at fault, when there is one.
         stage: the stage that rejected or failed, when there is one.

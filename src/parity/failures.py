@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Generator
 
 TOLD_OF_A_KIND = 3
-_EVENT = "event=row_failed"
+_EVENTS = ("event=row_failed", "event=batch_failed")
 _ENGINE = logging.getLogger("parity.engine")
 
 
@@ -23,7 +23,7 @@ class FewOfAKind(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log a record."""
-        if not isinstance(record.msg, str) or not record.msg.startswith(_EVENT) or not record.exc_info:
+        if not isinstance(record.msg, str) or not record.msg.startswith(_EVENTS) or not record.exc_info:
             return True
         kind, _, trace = record.exc_info
         while trace is not None and trace.tb_next is not None:

@@ -168,6 +168,7 @@ def test_files_of_a_table_are_not_taken_for_a_folder(delta: Path, tmp_path: Path
         (f"file://{tmp_path}/all", "holds a table, with the log"),
         (f"{delta}/*.parquet", "lies in the Delta Lake table"),
         (delta / "day=1", "lies in the Delta Lake table"),
+        (next(delta.rglob("*.parquet")), "lies in the Delta Lake table"),
         ([delta, tmp_path / "all" / "t"], "a job reads one table and nothing else"),
     ):
         with pytest.raises(DatasetError, match=expected):

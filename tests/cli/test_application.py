@@ -142,3 +142,23 @@ def test_a_command_does_not_load_what_only_proofs_need(command: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", ["run", "pack", "golden"])
+def test_a_place_that_cannot_be_used_is_told_in_a_line(
+    tmp_path: Path, parity: Parity, scale: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)  # where nothing records a golden
+    (tmp_path / "file").write_text("")
+    inside = tmp_path / "file" / "inner"  # below a file there is nothing, for root either
+    (tmp_path / "rows.json").write_text('[{"x": 1.0, "n": 1}]')
+    arguments = {
+        "run": ["run", scale, tmp_path / "rows.json", "-o", inside / "out.jsonl"],
+        "pack": ["pack", scale, "-o", inside / "out.parity"],
+        "golden": ["golden", "record", scale, tmp_path / "rows.json", "--case", "one", "--golden", inside],
+    }[command]
+    done = parity(*arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert done.err.startswith("error: ")
+    assert str(inside.parent) in done.err

@@ -9,7 +9,9 @@ import pytest
 from parity.check import run_check
 from parity.codec import arrow
 from parity.engine import Engine
+from parity_online.process import ServerProcess
 from tests.handlers.conftest import LoadEngine, ReadSample
+from tests.online.serving import ask
 
 FOLDER = "handlers/photo_quality"
 
@@ -57,8 +59,8 @@ def test_one_photo_is_one_photo_in_every_kind_of_file(source: str, scored: dict[
 def test_a_file_that_is_cut_off_says_so(scored: dict[str, dict[str, Any]]) -> None:
     for source in SOURCES:
         error = scored[f"{source} truncated"]["_error"]
-        assert (error["kind"], error["stage"]) == ("failed", "preprocess")
-        assert "raised ImageError: the image cannot be decoded: image file is truncated" in error["message"]
+        assert (error["kind"], error["stage"]) == ("rejected", "preprocess")
+        assert "the image cannot be decoded: image file is truncated" in error["message"]
 
 
 def test_a_lone_photo_gets_what_it_gets_among_others(
@@ -78,3 +80,19 @@ def test_photos_come_through_files_and_servers_bit_for_bit() -> None:
     assert report.exit_code == 0
     assert {entry.verdict for entry in report.entries} == {"identical"}
     assert len(report.entries) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--preprocess-processes", "1"]], ids=["here", "processes"])
+def test_a_server_tells_the_sender_of_a_broken_file_what_is_wrong(
+    read_sample: ReadSample, options: list[str]
+) -> None:
+    root = Path(__file__).parents[2]
+    sample: Any = read_sample("photo_quality")
+    whole: bytes = sample["photo"][0].as_py()
+    with ServerProcess([str(root / FOLDER), "--gate", "off", *options]) as server:
+        path, headers = "/predictions/photo_quality", {"Content-Type": "image/jpeg"}
+        assert ask(server.url, "POST", path, whole, headers)[0] == 200
+        status, _, said = ask(server.url, "POST", path, whole[: len(whole) // 2], headers)
+    assert status == 400
+    assert "the image cannot be decoded: image file is truncated" in str(said)

@@ -7,6 +7,8 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +20,7 @@ import pytest
 from parity.errors import RunnerError
 from parity_online.client import Client
 from parity_online.process import ServerProcess
-from tests.online.serving import LINEAR, PROBE, Probe, ask, until
+from tests.online.serving import JSON, LINEAR, PROBE, Probe, ask, until
 
 pytestmark = pytest.mark.slow
 
@@ -190,3 +192,29 @@ def test_a_ready_file_holds_the_url(tmp_path: Path):
     with ServerProcess([LINEAR, "--ready-file", str(tmp_path / "ready")]) as server:
         until((tmp_path / "ready").exists)
         assert (tmp_path / "ready").read_text().strip() == server.url
+
+
+@pytest.mark.parametrize("slot", ["loop", "thread"])
+def test_standard_output_is_for_events_alone_whatever_a_handler_prints(tmp_path: Path, slot: str) -> None:
+    (tmp_path / "handler.py").write_text(
+        "import sys\nfrom parity import Handler, Int64, Schema\n\nprint('imported')\n\n\n"
+        "class Prints(Handler):\n    inputs = Schema(x=Int64())\n    outputs = Schema(x=Int64())\n\n"
+        "    def inference(self, inputs):\n        print('asked', flush=True)\n"
+        "        return {'x': inputs['x']}\n"
+    )
+    options = ["--port", "0", "--gate", "off", "--slot", slot]
+    command = [sys.executable, "-m", "parity", "serve", str(tmp_path / "handler.py:Prints"), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines: list[str] = []
+        while not lines or json.loads(lines[-1])["event"] != "ready":
+            lines.append(process.stdout.readline())
+        url, path = json.loads(lines[0])["url"], f"/predictions/{tmp_path.name}"
+        status, _, _ = ask(url, "POST", path, {"x": 1}, JSON)
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=60)
+    assert status == 200
+    assert all(json.loads(line)["event"] for line in [*lines, *out.splitlines()])
+    assert "imported" in said
+    assert "asked" in said

@@ -153,7 +153,8 @@ def test_a_broken_image_fails_its_own_row_only(buckets: tuple[int, ...]) -> None
         alone = engine.score(decode_table(Brightness.inputs, pa.table({"photo": files})))
     (error,) = result.errors
     assert error.row == 2
-    assert "preprocess raised ImageError: the image cannot be decoded: " in error.message
+    assert (error.kind, error.stage, error.type) == ("rejected", "preprocess", "ImageError")
+    assert "the image cannot be decoded: " in error.message
     assert result.outputs["mean"].to_pylist() == pytest.approx(alone.outputs["mean"].to_pylist(), abs=1e-6)
 
 

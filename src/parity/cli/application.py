@@ -7,6 +7,7 @@ one its start, and a batch job or a server is started often.
 from __future__ import annotations
 
 import importlib
+import sysconfig
 import traceback
 from collections.abc import Mapping
 from types import TracebackType
@@ -68,6 +69,11 @@ class Commands(TyperGroup):
         except Exception as exc:
             if isinstance(exc, BrokenPipeError) or _is_of_command_line(exc):
                 raise
+            if isinstance(exc, OSError) and exc.filename is not None and not _is_users(exc):
+                typer.echo(
+                    f"error: {exc.filename}: {exc.strerror}; look at the path and who may use it", err=True
+                )
+                raise typer.Exit(ConfigError.exit_code) from exc
             # A user's own exception, from the import of their module for instance: shown as Python shows it.
             traceback.print_exception(exc.with_traceback(_from_user(exc)))
             raise typer.Exit(ConfigError.exit_code) from exc
@@ -80,6 +86,17 @@ def _from_user(exc: Exception) -> TracebackType | None:
         frame = frame.tb_next
     # A syntax error has no frame in the file it is in; its message shows the place.
     return frame if frame is not None or isinstance(exc, SyntaxError) else exc.__traceback__
+
+
+def _is_users(exc: Exception) -> bool:
+    """Whether an exception came through a user's code, and not only through ours and libraries."""
+    paths = sysconfig.get_paths()
+    libraries = ("<frozen", *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+    return any(
+        not _is_plumbing(frame.f_globals.get("__name__", ""))
+        and not frame.f_code.co_filename.startswith(libraries)
+        for frame, _ in traceback.walk_tb(exc.__traceback__)
+    )
 
 
 def _is_plumbing(module: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import torch
@@ -30,20 +30,28 @@ _HOST: Final = torch.empty(0)
 class ImageError(ParityError):
     """Files of a batch are no images that can be decoded; the message names the first row and why.
 
-    Raised from `preprocess`, it fails these rows only: the engine asks the others again, all at once.
+    Raised from `preprocess`, it rejects these rows only: the engine asks the others again, all at once. The
+    sender of a file is at fault, not the handler, so that a server answers 400.
 
     Attributes:
         rows: the rows, with what is wrong with each.
         failing_rows: the rows.
+        rejects_rows: True, what tells the engine whose fault it is.
     """
+
+    rejects_rows: ClassVar[bool] = True
 
     def __init__(self, rows: dict[int, str], count: int) -> None:
         self.rows = rows
+        self._count = count
         self.failing_rows = tuple(rows)
         first, why = next(iter(rows.items()))
         of_row = f" of row {first}" if count > 1 else ""
         more = f", and {len(rows) - 1} more rows" if len(rows) > 1 else ""
         super().__init__(f"the image{of_row} cannot be decoded: {why}{more}")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.rows, self._count), dict(self.__dict__)
 
 
 def decode(
