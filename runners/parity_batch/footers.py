@@ -125,9 +125,15 @@ def read_source(file: InputFile, columns: Collection[str]) -> Source:
             far = frozenset(
                 name for name in columns if _coarse(schema, name) and not _within_nanoseconds(metadata, name)
             )
-    except (OSError, pa.ArrowException) as exc:
+    except (OSError, pa.ArrowException, ValueError) as exc:
         text = " ".join(str(exc).split())
-        raise DatasetError(f"{file.name}: its footer cannot be read: {text}; write the file anew") from exc
+        if isinstance(exc, PermissionError):
+            remedy = "allow this user to read it"
+        elif isinstance(exc, OSError | pa.ArrowException):
+            remedy = "write the file anew"
+        else:
+            remedy = "copy it to a disk or an object store"  # a web server that gives whole files only
+        raise DatasetError(f"{file.name}: its footer cannot be read: {text}; {remedy}") from exc
     return Source(
         file=SourceFile(file.path, file.name, stamp),
         footer_sha256=digest,

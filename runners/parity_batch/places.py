@@ -234,4 +234,5 @@ def file_system(url: str) -> tuple[Any, str]:
             reason = " ".join(str(exc).replace(url, shown).split())
             hint = f"; {_WRITE_KEYS}" if shown != bare_url(url) else ""
             raise DatasetError(f"{shown!r}: {reason}{hint}") from None  # what it is of may show a secret
-    return _of_scheme(scheme), rest
+    # Of these the whole URL is the path.
+    return _of_scheme(scheme), url if scheme in ("http", "https") else rest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
+import re
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pyarrow.parquet as pq
@@ -120,3 +123,55 @@ def test_the_command_takes_a_url(tmp_path: Path) -> None:
     done = run(ORDERS, f"file://{tmp_path}/in", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert read_parts(tmp_path / "out").num_rows == 180
+
+
+class _Web(http.server.SimpleHTTPRequestHandler):
+    """Gives files of `folder`, or parts of them where `ranges` says so."""
+
+    protocol_version = "HTTP/1.1"
+    folder: ClassVar[Path]
+    ranges: ClassVar[bool]
+
+    def do_HEAD(self) -> None:
+        self._give()
+
+    def do_GET(self) -> None:
+        self._give()
+
+    def _give(self) -> None:
+        data = (self.folder / self.path.lstrip("/")).read_bytes()
+        asked = re.match(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")) if self.ranges else None
+        first = int(asked[1]) if asked else 0
+        last = int(asked[2]) if asked and asked[2] else len(data) - 1
+        part = data[first : last + 1]
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(part)))
+        if self.ranges:
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(data)}")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(part)
+
+    def log_message(self, format: str, *args: object) -> None:
+        del format, args
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "whole files"])
+def test_a_file_of_a_web_server(tmp_path: Path, ranges: bool) -> None:
+    pytest.importorskip("aiohttp", reason="fsspec reads http with it")
+    pq.write_table(orders(400), tmp_path / "a.parquet", row_group_size=100)
+    given = type("Given", (_Web,), {"folder": tmp_path, "ranges": ranges})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), given) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/a.parquet"
+        try:
+            if ranges:
+                assert score(url, tmp_path / "out", ORDERS, columns=["id"]).rows == 400
+                assert read_parts(tmp_path / "out")["id"].to_pylist() == list(range(400))
+            else:
+                with pytest.raises(DatasetError, match=r"range requests.*copy it to a disk"):
+                    score(url, tmp_path / "out", ORDERS, columns=["id"])
+        finally:
+            server.shutdown()
