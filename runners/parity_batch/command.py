@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -189,7 +188,7 @@ def batch(
         try:
             score_pipe(sys.stdin.buffer, _emitted, loaded, names, settings, output_format, _told)
         except (BrokenPipeError, StdoutError) as exc:  # what is held back cannot be written either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            options.drop_results()
             if isinstance(exc, StdoutError):
                 raise
         return

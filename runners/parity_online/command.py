@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TextIO, cast, get_args
 
 import typer
 
+from parity import standard_output
 from parity.durable import write_text
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
@@ -28,13 +28,13 @@ _events: list[TextIO] = []
 
 @contextlib.contextmanager
 def _events_alone() -> Generator[None]:
-    """What handlers print goes to standard error meanwhile, as what they print in a replica does."""
-    _events.append(sys.stdout)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
+    """What handlers write there goes to standard error meanwhile, as what they write in a replica does."""
+    with standard_output.reserved() as events:
+        _events.append(events)
+        try:
             yield
-    finally:
-        _events.pop()
+        finally:
+            _events.pop()
 
 
 @_events_alone()

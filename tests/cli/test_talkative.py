@@ -19,6 +19,9 @@ from parity.cli import options
 from tests.cli.conftest import Parity
 
 _PRINTING = """
+import ctypes
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -34,10 +37,14 @@ class Talkative(Handler):
 
     def initialize(self, context: Context) -> None:
         print("loading")
+        subprocess.run(["echo", "a process of mine"], check=True)
+        ctypes.CDLL(None).puts(b"said by C, which holds it back")
 
     def preprocess(self, batch: Batch) -> np.ndarray:
         print("preprocessing", batch.num_rows)
         sys.stdout.write("written\\n")
+        sys.__stdout__.write("written where Python began\\n")
+        os.write(1, b"written to descriptor 1\\n")
         return batch["x"].numpy()
 
     def inference(self, inputs: np.ndarray) -> np.ndarray:
@@ -67,7 +74,10 @@ def test_what_a_handler_prints_is_not_among_the_results(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert "loading" in done.stderr
+        assert {"loading", "a process of mine", "said by C, which holds it back"} <= {
+            *done.stderr.splitlines()
+        }
+        assert {"written where Python began", "written to descriptor 1"} <= {*done.stderr.splitlines()}
         return done.stdout
 
     ref = "handler.py:Talkative"

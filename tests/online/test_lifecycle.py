@@ -197,9 +197,10 @@ def test_a_ready_file_holds_the_url(tmp_path: Path):
 @pytest.mark.parametrize("slot", ["loop", "thread"])
 def test_standard_output_is_for_events_alone_whatever_a_handler_prints(tmp_path: Path, slot: str) -> None:
     (tmp_path / "handler.py").write_text(
-        "import sys\nfrom parity import Handler, Int64, Schema\n\nprint('imported')\n\n\n"
+        "import os\nfrom parity import Handler, Int64, Schema\n\nprint('imported')\n\n\n"
         "class Prints(Handler):\n    inputs = Schema(x=Int64())\n    outputs = Schema(x=Int64())\n\n"
         "    def inference(self, inputs):\n        print('asked', flush=True)\n"
+        "        os.write(1, b'by descriptor\\n')\n"
         "        return {'x': inputs['x']}\n"
     )
     options = ["--port", "0", "--gate", "off", "--slot", slot]
@@ -218,3 +219,4 @@ def test_standard_output_is_for_events_alone_whatever_a_handler_prints(tmp_path:
     assert all(json.loads(line)["event"] for line in [*lines, *out.splitlines()])
     assert "imported" in said
     assert "asked" in said
+    assert "by descriptor" in said

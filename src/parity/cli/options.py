@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
+from parity import standard_output
+
 if TYPE_CHECKING:
     from parity.engine import UnderWay
 
@@ -48,19 +50,21 @@ _results: list[TextIO] = []
 
 @contextlib.contextmanager
 def results_alone() -> Generator[None]:
-    """Keep standard output for `emit`: what a handler prints meanwhile goes to standard error.
+    """Keep standard output for `emit`: what a handler writes there meanwhile goes to standard error.
 
     A stage that takes very long is told there, too.
     """
-    _results.append(sys.stdout)
     ended = threading.Event()
     threading.Thread(target=_tell_slow_stages, args=(ended,), daemon=True).start()
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
+        with standard_output.reserved() as results:
+            _results.append(results)
+            try:
+                yield
+            finally:
+                _results.pop()
     finally:
         ended.set()
-        _results.pop()
 
 
 def _tell_slow_stages(ended: threading.Event) -> None:
@@ -81,6 +85,11 @@ def _tell_slow_stages(ended: threading.Event) -> None:
 def emit(text: str | bytes, *, nl: bool = True) -> None:
     """Print a command's result on standard output."""
     typer.echo(text, nl=nl, file=_results[-1] if _results else None)
+
+
+def drop_results() -> None:
+    """Send what `emit` still holds back nowhere, after an error in writing it."""
+    standard_output.discard(_results[-1] if _results else sys.stdout)
 
 
 def colour() -> bool:
