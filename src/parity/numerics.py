@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -42,6 +42,8 @@ _VISION_PACKAGES = {
     "simplejpeg": ("simplejpeg",),
 }
 """The modules that do operations of `parity.vision` where they can be imported, and what installs them."""
+OPERATION: Final = "operation."
+"""What the entries of a fingerprint begin with that tell the version of an operation's meaning."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
 
@@ -96,7 +98,8 @@ def fingerprint(profile: Profile) -> dict[str, str]:
 
     Keys: python, os, machine, cpu, package.NAME, threads, torch.*, gpu.*, env.*, timezone, locale and every
     setting of the profile as profile.NAME; vision.OPERATION for each operation of `parity.vision` that was
-    tried in this process with a library that is there, and is left to torch all the same.
+    tried in this process with a library that is there, and is left to torch all the same; operation.NAME, the
+    version of what the operation means, for each that was used in this process.
     """
     found = {
         "python": platform.python_version(),
@@ -153,6 +156,9 @@ def _vision() -> dict[str, str]:
             module = _MODULE_OF.get(backend.library, "")
             if backend.place == "host" and not backend.used and module and _importable(module):
                 found[f"vision.{backend.operation}"] = f"torch: {backend.reason}"
+    meanings = cast("Any", sys.modules.get("parity.vision.meanings"))
+    if meanings is not None:
+        found |= {f"{OPERATION}{name}": str(version) for name, version in meanings.used().items()}
     return found
 
 

@@ -263,13 +263,16 @@ untyped: Any = vision
     ("call", "said"),
     [
         (lambda x: vision.resize(x, (0, 3), antialias=True), r"size \(0, 3\) is not positive"),
-        (lambda x: untyped.resize(x, 5, antialias=True), "size 5 is not"),
+        (lambda x: untyped.resize(x, 5, antialias=True), "size is 5 of type int; expected"),
         (
             lambda x: untyped.resize(x, (2, 2), interpolation="area", antialias=True),
             "no interpolation 'area'",
         ),
         (lambda x: vision.resize(x, (2, 2), interpolation="nearest", antialias=True), "antialias=False"),
-        (lambda x: vision.resize_longest(x, 0, antialias=True), "side 0 is not positive"),
+        (
+            lambda x: vision.resize_longest(x, 0, antialias=True),
+            "side 0; expected a whole number of 1 or more",
+        ),
         (lambda x: vision.normalize(x, mean=(0.5,), std=(0.5,)), "1 means and 1 standard deviations for 3"),
         (lambda x: vision.normalize(x, mean=(0, 0, 0), std=(1, 0, 1)), "no deviation is 0"),
         (lambda x: untyped.normalize(x, mean=(0, 0, 0), std=(1, 1, 1), layout="CHW"), "no layout 'CHW'"),
@@ -279,7 +282,7 @@ untyped: Any = vision
         (lambda x: vision.gaussian_blur(x, kernel=4, sigma=1), "kernel 4 is not an odd"),
         (lambda x: vision.gaussian_blur(x, kernel=3, sigma=0), "sigma 0 is not positive"),
         (lambda x: vision.swap_channels(x, (0, 1, 3)), "of images with 3 channels"),
-        (lambda x: vision.rgb_to_gray(vision.rgb_to_gray(x)), "have no red, green and blue"),
+        (lambda x: vision.rgb_to_gray(vision.rgb_to_gray(x)), "images of 1 channels; expected 3 or 4"),
         (lambda x: Images([x[0], x[0].to(torch.float32)]), "all images of a batch are alike"),
         (lambda x: Images([x[0][..., :2]]), "1, 3 or 4 channels"),
         (lambda x: Images([x[0].to(torch.int32)]), "expected uint8"),

@@ -14,6 +14,8 @@ docs/reference/vision.md tells what each operation means, and how it compares wi
 
 fastpaths   which library does an operation, and why
 images      Images, the pictures of a batch
+arguments   checks of what the operations are called with
+meanings    the version of what each operation means
 decoding    files to pixels, and pixels to files
 resampling  resize, to a size or by a side
 taps        the weighted sums that resize is
@@ -29,6 +31,7 @@ from parity.vision.fastpaths import Backend, backends
 from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
 from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
 from parity.vision.images import Images
+from parity.vision.meanings import versions
 from parity.vision.resampling import resize, resize_longest, resize_shortest
 
 __all__ = [
@@ -57,4 +60,5 @@ __all__ = [
     "swap_channels",
     "to_float",
     "to_u8",
+    "versions",
 ]

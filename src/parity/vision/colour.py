@@ -10,6 +10,7 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision import opencv
+from parity.vision.arguments import choice, numbers, pictures_of, wholes
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 
@@ -20,6 +21,7 @@ _GRAY_FLOATS = (0.299, 0.587, 0.114)
 
 def to_float(images: Images) -> Images:
     """Float32 pictures with peak 1: x * float32(1/255) where the peak was 255."""
+    images = pictures_of("to_float", images)
     if images.peak == 1.0:
         return images
     return images.map(lambda pixels: pixels.to(torch.float32) * _scalar(1 / 255), peak=1.0)
@@ -27,6 +29,7 @@ def to_float(images: Images) -> Images:
 
 def to_u8(images: Images) -> Images:
     """uint8 pictures: rounded to the nearest level, ties to even, and saturated. NaN becomes 0."""
+    images = pictures_of("to_u8", images)
     if images.dtype == torch.uint8:
         return images
     scale = 1.0 if images.peak == 255.0 else 255.0
@@ -59,17 +62,18 @@ def normalize(
         ConfigError: the pictures differ in size, mean or std do not fit the channels, a std is 0, or the
             layout is unknown.
     """
-    if layout not in ("NCHW", "NHWC"):
-        raise ConfigError(f"normalize: no layout {layout!r}; expected 'NCHW' or 'NHWC'")
+    images = pictures_of("normalize", images)
+    layout = choice("normalize", "layout", layout, ("NCHW", "NHWC"))
+    means = np.array(numbers("normalize", "mean", mean), np.float64)
+    deviations = np.array(numbers("normalize", "std", std), np.float64)
     pixels = images.stack()
-    means, deviations = np.asarray(mean, np.float64), np.asarray(std, np.float64)
     channels = pixels.shape[3]
     if means.shape != (channels,) or deviations.shape != (channels,):
         raise ConfigError(
             f"normalize: {means.size} means and {deviations.size} standard deviations for {channels} channels"
         )
-    if not (np.isfinite(means).all() and np.isfinite(deviations).all() and (deviations != 0).all()):
-        raise ConfigError("normalize: means and standard deviations are finite, and no deviation is 0")
+    if not (deviations != 0).all():
+        raise ConfigError(f"normalize: std {deviations.tolist()}; no deviation is 0")
     k = torch.from_numpy((1 / (images.peak * deviations)).astype(np.float32)).to(pixels.device)
     b = torch.from_numpy((means / deviations).astype(np.float32)).to(pixels.device)
     if layout == "NHWC":
@@ -88,8 +92,7 @@ def rgb_to_gray(images: Images) -> Images:
     Raises:
         ConfigError: the pictures have no three colours.
     """
-    if len(images) and images.channels not in (3, 4):
-        raise ConfigError(f"rgb_to_gray: images of {images.channels} channels have no red, green and blue")
+    images = pictures_of("rgb_to_gray", images, channels=(3, 4), instead="one channel is grey already")
     if images.dtype == torch.uint8:
         return images.map(lambda pixels: (fast("rgb_to_gray", pixels) or _gray_u8)(pixels))
     return images.map(_gray_float)
@@ -114,9 +117,12 @@ def swap_channels(images: Images, order: Sequence[int]) -> Images:
     Raises:
         ConfigError: a channel is not there.
     """
-    wanted = list(order)
+    images = pictures_of("swap_channels", images)
+    wanted = wholes("swap_channels", "order", order)
+    if len(wanted) not in (1, 3, 4):
+        raise ConfigError(f"swap_channels: order {wanted} has {len(wanted)} channels; expected 1, 3 or 4")
     if len(images) and not all(0 <= channel < images.channels for channel in wanted):
-        raise ConfigError(f"swap_channels: {wanted} of images with {images.channels} channels")
+        raise ConfigError(f"swap_channels: order {wanted} of images with {images.channels} channels")
     if len(wanted) != images.channels:
         return images.map(lambda pixels: pixels[..., wanted])
     return images.map(lambda pixels: (fast("swap_channels", pixels) or _swapped)(pixels, wanted))

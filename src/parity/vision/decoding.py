@@ -13,9 +13,11 @@ from parity.column import Column
 from parity.errors import ConfigError, ParityError
 from parity.numerics import current_device
 from parity.schema import Image
+from parity.vision.arguments import choice, files_of, kind, pictures_of, whole
 from parity.vision.colour import to_u8
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
+from parity.vision.meanings import note_use
 
 Mode = Literal["RGB", "RGBA", "L"]
 
@@ -78,11 +80,13 @@ def decode(
 
     Raises:
         ImageError: files cannot be decoded, or are truncated or too large; it names all of them.
-        ConfigError: the column holds no encoded images, or the mode is unknown.
+        ConfigError: the column holds no encoded images, what is no column is no list of bytes, or the mode
+            is unknown.
     """
-    if mode not in ("RGB", "RGBA", "L"):
-        raise ConfigError(f"decode: no mode {mode!r}; expected 'RGB', 'RGBA' or 'L'")
-    target = torch.device(current_device() if device is None else device)
+    note_use("decode")
+    mode = choice("decode", "mode", mode, ("RGB", "RGBA", "L"))
+    max_pixels = whole("decode", "max_pixels", max_pixels, least=1)
+    target = _device(current_device() if device is None else device)
     found: list[torch.Tensor] = []
     failed: dict[int, str] = {}
     encoded = _files(files)
@@ -103,6 +107,7 @@ def decode(
 
 def encode_png(images: Images) -> list[bytes]:
     """The pictures as PNG files, rounded to uint8 first; lossless."""
+    images = pictures_of("encode_png", images)
     pillow = _pillow()
     files: list[bytes] = []
     for image in to_u8(images):
@@ -115,10 +120,19 @@ def encode_png(images: Images) -> list[bytes]:
 
 def _files(files: Column | Sequence[bytes]) -> list[bytes | None]:
     if not isinstance(files, Column):
-        return list(files)
+        return files_of("decode", files)
     if not isinstance(files.field, Image) or files.field.form != "encoded":
         raise ConfigError(f"decode takes a column of encoded images, this one is {files.field.describe()}")
     return cast("list[bytes | None]", files.to_pylist())
+
+
+def _device(device: object) -> torch.device:
+    try:
+        if isinstance(device, str | torch.device):
+            return torch.device(device)
+    except RuntimeError:
+        pass
+    raise ConfigError(f"decode: device is {kind(device)}; expected a name such as 'cpu' or 'cuda:0'")
 
 
 def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision import opencv
+from parity.vision.arguments import odd, pictures_of, positive
 from parity.vision.colour import rgb_to_gray
 from parity.vision.fastpaths import T0, T1, FastPath, Try, fast, pictures, register
 from parity.vision.geometry import pad
@@ -35,10 +35,9 @@ def gaussian_blur(images: Images, *, kernel: int, sigma: float) -> Images:
     Raises:
         ConfigError: the kernel is even or larger than a picture can mirror, or sigma is not positive.
     """
-    if kernel < 1 or kernel % 2 == 0:
-        raise ConfigError(f"gaussian_blur: kernel {kernel} is not an odd number of pixels")
-    if not (math.isfinite(sigma) and sigma > 0):
-        raise ConfigError(f"gaussian_blur: sigma {sigma} is not positive")
+    images = pictures_of("gaussian_blur", images)
+    kernel = odd("gaussian_blur", "kernel", kernel)
+    sigma = positive("gaussian_blur", "sigma", sigma)
     reach = kernel // 2
     places = torch.arange(-reach, reach + 1, dtype=torch.float64)
     weights = torch.exp(-(places**2) / (2 * sigma**2))
@@ -74,6 +73,7 @@ def sharpness(images: Images) -> torch.Tensor:
     The Laplacian is the sum of the four neighbours less four times the pixel. Below about 100 a photograph is
     commonly taken for blurred; the number depends on the size, so resize first.
     """
+    images = pictures_of("sharpness", images)
 
     def measure(image: torch.Tensor) -> torch.Tensor:
         grey = _grey_levels(image, images.peak)
@@ -109,6 +109,7 @@ class Exposure:
 
 def exposure(images: Images) -> Exposure:
     """The mean grey level of each picture, and the shares of its pixels that are clipped."""
+    images = pictures_of("exposure", images)
     means: list[float] = []
     dark: list[float] = []
     bright: list[float] = []

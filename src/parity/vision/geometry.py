@@ -9,16 +9,21 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision import opencv
+from parity.vision.arguments import boxes_of, choice, flag, number, pictures_of, size_of, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
-from parity.vision.resampling import Interpolation, check_size, resize
+from parity.vision.resampling import Interpolation, checked_way, resize
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
+
+_PAD_MODES: tuple[PadMode, ...] = ("constant", "edge", "reflect", "symmetric")
 
 
 def crop(images: Images, top: int, left: int, size: tuple[int, int]) -> Images:
     """The rectangle of `size` (height, width) that begins at (top, left); zeros where it lies outside."""
-    height, width = check_size(size)
+    images = pictures_of("crop", images)
+    top, left = whole("crop", "top", top), whole("crop", "left", left)
+    height, width = size_of("crop", "size", size)
     return images.map(lambda pixels: _window(pixels, top, left, height, width))
 
 
@@ -27,7 +32,8 @@ def center_crop(images: Images, size: tuple[int, int]) -> Images:
 
     It begins at round((side - size) / 2), ties to even, as torchvision's does.
     """
-    height, width = check_size(size)
+    images = pictures_of("center_crop", images)
+    height, width = size_of("center_crop", "size", size)
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
         top, left = round((pixels.shape[1] - height) / 2), round((pixels.shape[2] - width) / 2)
@@ -73,10 +79,15 @@ def pad(
     Raises:
         ConfigError: a margin is negative, larger than a mirrored picture has pixels, or the mode is unknown.
     """
+    images = pictures_of("pad", images)
+    margins = {"left": left, "top": top, "right": right, "bottom": bottom}
+    left, top, right, bottom = (whole("pad", name, margin) for name, margin in margins.items())
     if min(left, top, right, bottom) < 0:
         raise ConfigError(f"pad: margins {(left, top, right, bottom)} are not all 0 or more; use crop to cut")
-    if mode not in ("constant", "edge", "reflect", "symmetric"):
-        raise ConfigError(f"pad: no mode {mode!r}; expected constant, edge, reflect or symmetric")
+    mode = choice("pad", "mode", mode, _PAD_MODES)
+    fill = number("pad", "fill", fill)
+    if images.dtype == torch.uint8 and not (0 <= fill <= 255 and fill == int(fill)):
+        raise ConfigError(f"pad: fill {fill} of uint8 pictures; expected a whole number from 0 to 255")
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
         _, rows, columns, _ = pixels.shape
@@ -136,7 +147,11 @@ class Placement:
 
         Args:
             boxes: (..., 4) float, as left, top, right, bottom in pixels; 0 is the edge of the first pixel.
+
+        Raises:
+            ConfigError: the boxes are no such tensor.
         """
+        boxes = boxes_of("unmap", boxes)
         (height, width), (rows, columns) = self.source, self.scaled
         scale = boxes.new_tensor([width / columns, height / rows] * 2)
         moved = (boxes - boxes.new_tensor([self.left, self.top] * 2)) * scale
@@ -166,8 +181,10 @@ def letterbox(
     Returns:
         The pictures, all of `size`, and where each was put, for boxes to be mapped back.
     """
-    height, width = check_size(size)
-    fill = 114.0 * images.peak / 255.0 if fill is None else fill
+    images = pictures_of("letterbox", images)
+    height, width = size_of("letterbox", "size", size)
+    interpolation, antialias = checked_way("letterbox", interpolation, antialias)
+    fill = 114.0 * images.peak / 255.0 if fill is None else number("letterbox", "fill", fill)
     placements = [_placement(source, height, width) for source in images.sizes]
     made: list[torch.Tensor] = []
     places: dict[tuple[int, int], list[int]] = {}
@@ -197,6 +214,8 @@ def _placement(source: tuple[int, int], height: int, width: int) -> Placement:
 
 def flip(images: Images, *, horizontal: bool = False, vertical: bool = False) -> Images:
     """Pictures mirrored left to right, top to bottom, or both."""
+    images = pictures_of("flip", images)
+    horizontal, vertical = flag("flip", "horizontal", horizontal), flag("flip", "vertical", vertical)
     if not (horizontal or vertical):
         return images
     return images.map(lambda pixels: (fast("flip", pixels) or _flipped)(pixels, horizontal, vertical))
@@ -208,6 +227,8 @@ def _flipped(pixels: torch.Tensor, horizontal: bool, vertical: bool) -> torch.Te
 
 def rotate90(images: Images, turns: int) -> Images:
     """Pictures turned anticlockwise by so many quarters."""
+    images = pictures_of("rotate90", images)
+    turns = whole("rotate90", "turns", turns)
     if turns % 4 == 0:
         return images
     return images.map(lambda pixels: (fast("rotate90", pixels) or _turned)(pixels, turns % 4))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from parity.errors import ConfigError
+from parity.errors import ConfigError, shown
 
 
 class Images:
@@ -24,15 +24,21 @@ class Images:
     __slots__ = ("_each", "_together", "peak")
 
     def __init__(self, pixels: Sequence[torch.Tensor] | torch.Tensor, peak: float = 255.0) -> None:
-        self.peak = peak
+        if isinstance(peak, bool) or peak not in (1.0, 255.0):
+            raise ConfigError(f"images with peak {shown(peak)}; expected 255 or 1")
+        self.peak = float(peak)
         self._together: torch.Tensor | None = None
         if isinstance(pixels, torch.Tensor):
             if pixels.ndim != 4:
                 raise ConfigError(f"images of shape {tuple(pixels.shape)}; expected (N, H, W, C)")
             self._together = pixels
             self._each = tuple(pixels.unbind(0))
-        else:
+        elif isinstance(pixels, list | tuple):
             self._each = tuple(pixels)
+        else:
+            raise ConfigError(
+                f"images of type {type(pixels).__name__}; expected a list of (H, W, C) tensors, or one tensor"
+            )
         _check(self._each, peak)
 
     def __len__(self) -> int:
@@ -117,10 +123,14 @@ class Images:
         return groups
 
 
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
 def _check(images: tuple[torch.Tensor, ...], peak: float) -> None:
-    if peak not in (1.0, 255.0):
-        raise ConfigError(f"images with peak {peak}; expected 255 or 1")
     for place, image in enumerate(images):
+        if not _is_tensor(image):
+            raise ConfigError(f"image {place} is of type {type(image).__name__}; expected a torch.Tensor")
         if image.ndim != 3 or image.shape[2] not in (1, 3, 4) or 0 in image.shape:
             raise ConfigError(
                 f"image {place} has shape {tuple(image.shape)}; expected (height, width, 1, 3 or 4 channels)"

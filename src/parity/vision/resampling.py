@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 
-from parity.errors import ConfigError, did_you_mean
+from parity.errors import ConfigError
 from parity.vision import opencv
+from parity.vision.arguments import choice, flag, pictures_of, size_of, whole
 from parity.vision.exact import fixed_taps
 from parity.vision.exact import resampled as exactly_resampled
 from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
@@ -17,7 +18,7 @@ from parity.vision.taps import Kernel, resampled, taps_float32
 
 Interpolation = Literal["linear", "cubic", "nearest"]
 
-_INTERPOLATIONS = ("linear", "cubic", "nearest")
+_INTERPOLATIONS: tuple[Interpolation, ...] = ("linear", "cubic", "nearest")
 
 
 Contract = Literal["float", "u8_exact"]
@@ -55,16 +56,11 @@ def resize(
     Raises:
         ConfigError: the size is not positive, or the interpolation is unknown or cannot be antialiased.
     """
-    height, width = check_size(size)
-    if contract not in ("float", "u8_exact"):
-        raise ConfigError(f"resize: no contract {contract!r}; expected 'float' or 'u8_exact'")
-    if interpolation not in _INTERPOLATIONS:
-        raise ConfigError(
-            f"resize: no interpolation {interpolation!r}; {did_you_mean(interpolation, _INTERPOLATIONS)}"
-        )
+    images = pictures_of("resize", images)
+    height, width = size_of("resize", "size", size)
+    contract = choice("resize", "contract", contract, ("float", "u8_exact"))
+    interpolation, antialias = checked_way("resize", interpolation, antialias)
     if interpolation == "nearest":
-        if antialias:
-            raise ConfigError("resize: nearest takes one pixel, so that nothing is averaged; antialias=False")
         return images.map(lambda pixels: _nearest(pixels, height, width))
 
     if contract == "u8_exact":
@@ -83,6 +79,15 @@ def resize(
         return (faster or _by_taps)(pixels, height, width, interpolation)
 
     return images.map(change)
+
+
+def checked_way(operation: str, interpolation: object, antialias: object) -> tuple[Interpolation, bool]:
+    """The interpolation and whether to antialias, as `resize` takes them; raises ConfigError otherwise."""
+    known = choice(operation, "interpolation", interpolation, _INTERPOLATIONS)
+    averaged = flag(operation, "antialias", antialias)
+    if known == "nearest" and averaged:
+        raise ConfigError(f"{operation}: nearest takes one pixel, so nothing is averaged; antialias=False")
+    return known, averaged
 
 
 def _exactly(pixels: torch.Tensor, height: int, width: int, kernel: Kernel, antialias: bool) -> torch.Tensor:
@@ -118,6 +123,9 @@ def resize_shortest(
     images: Images, side: int, *, interpolation: Interpolation = "linear", antialias: bool
 ) -> Images:
     """Pictures at their own aspect whose shorter side is `side`; the longer one is side * long // short."""
+    images = pictures_of("resize_shortest", images)
+    side = whole("resize_shortest", "side", side, least=1)
+    interpolation, antialias = checked_way("resize_shortest", interpolation, antialias)
     return _resize_to(images, side, min, interpolation, antialias)
 
 
@@ -125,6 +133,9 @@ def resize_longest(
     images: Images, side: int, *, interpolation: Interpolation = "linear", antialias: bool
 ) -> Images:
     """Pictures at their own aspect whose longer side is `side`; the other one is side * short // long."""
+    images = pictures_of("resize_longest", images)
+    side = whole("resize_longest", "side", side, least=1)
+    interpolation, antialias = checked_way("resize_longest", interpolation, antialias)
     return _resize_to(images, side, max, interpolation, antialias)
 
 
@@ -140,8 +151,6 @@ def _resize_to(
     interpolation: Interpolation,
     antialias: bool,
 ) -> Images:
-    if side < 1:
-        raise ConfigError(f"side {side} is not positive")
     rows: dict[tuple[int, int], list[int]] = {}
     for row, size in enumerate(images.sizes):
         rows.setdefault(size, []).append(row)
@@ -153,17 +162,6 @@ def _resize_to(
         )
         found.update(zip(alike, made, strict=True))
     return Images([found[row] for row in range(len(images))], images.peak)
-
-
-def check_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Height and width, both positive; raises ConfigError otherwise."""
-    try:
-        height, width = (int(side) for side in size)
-    except (TypeError, ValueError):
-        raise ConfigError(f"size {size!r} is not (height, width)") from None
-    if height < 1 or width < 1:
-        raise ConfigError(f"size {(height, width)} is not positive")
-    return height, width
 
 
 def _nearest(pixels: torch.Tensor, height: int, width: int) -> torch.Tensor:

@@ -1,0 +1,52 @@
+"""The version of what each operation means. It is raised when the same call begins to give other pixels.
+
+A golden case records the versions of the operations that its rows went through, so that answers which moved
+for this reason are told by it. A test holds a digest of what each operation gives beside its version: a
+meaning that changes without a new version fails.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+VERSIONS: Final = MappingProxyType(
+    {
+        "center_crop": 1,
+        "crop": 1,
+        "decode": 1,
+        "encode_png": 1,
+        "exposure": 1,
+        "flip": 1,
+        "gaussian_blur": 1,
+        "letterbox": 1,
+        "normalize": 1,
+        "pad": 1,
+        "resize": 1,
+        "resize_longest": 1,
+        "resize_shortest": 1,
+        "rgb_to_gray": 1,
+        "rotate90": 1,
+        "sharpness": 1,
+        "swap_channels": 1,
+        "to_float": 1,
+        "to_u8": 1,
+    }
+)
+
+_used: set[str] = set()
+
+
+def versions() -> dict[str, int]:
+    """The version of each operation's meaning, by the operation's name."""
+    return dict(VERSIONS)
+
+
+def note_use(operation: str) -> None:
+    """Note that an operation was used in this process."""
+    _used.add(operation)
+
+
+def used() -> dict[str, int]:
+    """The versions of the operations that were used in this process, whoever used them."""
+    return {operation: VERSIONS[operation] for operation in sorted(_used.copy()) if operation in VERSIONS}

@@ -1,0 +1,70 @@
+"""One sound call of every public operation, for tests that hold all of them to something.
+
+A new operation belongs in CALLS: `test_arguments.py` fails until it is there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from PIL import Image
+
+from parity import vision
+from tests.vision.pictures import file_of, photo
+
+NO_OPERATIONS = frozenset({"backends", "versions"})
+"""Public functions that take nothing and tell something."""
+
+CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "center_crop": {"size": (6, 5)},
+        "crop": {"top": 1, "left": -2, "size": (6, 5)},
+        "decode": {
+            "files": [file_of(Image.fromarray(photo(20, 30)), "JPEG", quality=80)],
+            "mode": "RGB",
+            "device": "cpu",
+            "max_pixels": 10_000,
+        },
+        "encode_png": {},
+        "exposure": {},
+        "flip": {"horizontal": True, "vertical": False},
+        "gaussian_blur": {"kernel": 5, "sigma": 1.3},
+        "letterbox": {"size": (8, 9), "interpolation": "linear", "antialias": True, "fill": 7},
+        "normalize": {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4), "layout": "NCHW"},
+        "pad": {"left": 1, "top": 2, "right": 3, "bottom": 4, "mode": "constant", "fill": 9},
+        "resize": {"size": (7, 9), "interpolation": "linear", "antialias": True, "contract": "float"},
+        "resize_longest": {"side": 9, "interpolation": "linear", "antialias": True},
+        "resize_shortest": {"side": 6, "interpolation": "cubic", "antialias": False},
+        "rgb_to_gray": {},
+        "rotate90": {"turns": 1},
+        "sharpness": {},
+        "swap_channels": {"order": (2, 1, 0)},
+        "to_float": {},
+        "to_u8": {},
+    }
+)
+"""The arguments beside the pictures, by the operation's name; all that it has."""
+
+
+def operations() -> list[str]:
+    """The names of all public functions that do something to pictures or files."""
+    found = [name for name in vision.__all__ if inspect.isfunction(getattr(vision, name))]
+    return [name for name in found if name not in NO_OPERATIONS]
+
+
+def on_pictures() -> list[str]:
+    """Those whose first argument is `images`."""
+    return [name for name in operations() if next(iter(signature(name).parameters)) == "images"]
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The operation itself."""
+    return getattr(vision, name)
+
+
+def signature(name: str) -> inspect.Signature:
+    """Its parameters, with types for annotations."""
+    return inspect.signature(function(name))
