@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from parity.report.matrix import Cell, divergences, matrix
 
 from .photos import photo_report
 from .reports import (
+    FINGERPRINT,
     agreeing,
     diagnosed,
     differing,
@@ -155,6 +157,15 @@ def test_a_tolerance_is_named_but_not_recommended():
 def test_what_changed_since_the_recording_is_told():
     assert differing().fingerprint_changes() == {"torch": ("2.12.1", "2.13.0")}
     assert any("torch" in step for step in advice(differing()))
+
+
+def test_an_operation_that_changed_since_the_recording_is_told_by_its_versions():
+    used = {"operation.resize": "2", "operation.flip": "1", "operation.decode": "1"}
+    recorded = {**FINGERPRINT, "operation.resize": "1", "operation.pad": "3", "operation.decode": "1"}
+    changed = replace(report(entry(divergent(), recorded=recorded)), fingerprint={**FINGERPRINT, **used})
+    assert changed.fingerprint_changes() == {"operation.resize": ("1", "2")}
+    told = [step for step in advice(changed) if "peration" in step or "changed" in step]
+    assert [step[:44] for step in told] == ["Operation resize changed: version 1 -> 2. It"]
 
 
 def test_crashes_refusals_and_laws_that_could_not_be_tried_are_told_with_their_reasons():

@@ -33,6 +33,7 @@ HERE = {
     "profile.precision": '"float32"',
     "profile.device": '"cpu"',
     "profile.threads": "1",
+    "operation.resize": "1",
 }
 
 
@@ -42,6 +43,7 @@ HERE = {
         ("weights", {"digest.artifacts": "cccc"}, "aaaa… on the expected side and cccc…"),
         ("source", {"digest.source": "dddd"}, "bbbb… on the expected side"),
         ("environment", {"package.numpy": "1.26.0"}, "numpy 2.4.6 and 1.26.0"),
+        ("operation-version", {"operation.resize": "2"}, "operation resize changed: version 1 -> 2"),
         ("precision", {"profile.precision": '"bfloat16"'}, 'precision "float32" and "bfloat16"'),
         ("device", {"profile.device": '"cuda"'}, 'device "cpu" and "cuda"'),
         ("thread-count", {"profile.threads": "8"}, "profile.threads 1 and 8"),

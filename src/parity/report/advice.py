@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from parity.numerics import OPERATION
 from parity.report.model import CheckReport
 
 LARGEST_NOISE = 1e-3
@@ -43,8 +44,18 @@ def advice(report: CheckReport) -> list[str]:
         first = next((law for law in broken if not law.follows), broken[0])
         found.append(f"Look at the counterexample of law {first.law!r}: the fewest rows that break it.")
     if report.fingerprint_changes() and any(report.failures()):
-        names = list(report.fingerprint_changes())
-        found.append(f"Since the recording these changed, which may be the cause: {', '.join(names[:6])}.")
+        changes = report.fingerprint_changes()
+        found += [
+            f"Operation {name.removeprefix(OPERATION)} changed: version {was} -> {now}. It gives other "
+            f"values than at the recording; if all else agrees: parity golden update {reference(report)}"
+            for name, (was, now) in changes.items()
+            if name.startswith(OPERATION)
+        ]
+        names = [name for name in changes if not name.startswith(OPERATION)]
+        if names:
+            found.append(
+                f"Since the recording these changed, which may be the cause: {', '.join(names[:6])}."
+            )
     return found
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from parity.compare import Comparison
+from parity.numerics import OPERATION
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
@@ -211,12 +212,16 @@ class CheckReport:
             yield from (law for law in self.laws if law.verdict == verdict)
 
     def fingerprint_changes(self) -> dict[str, tuple[str, str]]:
-        """What differs between the recording of any case and this run: name to (recorded, now)."""
+        """What differs between the recording of any case and this run: name to (recorded, now).
+
+        An operation that only one of them used tells nothing: its entry stands for a use.
+        """
         changes: dict[str, tuple[str, str]] = {}
         for entry in self.entries:
             for name in [*entry.recorded, *(self.fingerprint if entry.recorded else ())]:
                 sides = entry.recorded.get(name, "absent"), self.fingerprint.get(name, "absent")
-                if sides[0] != sides[1]:
+                unused = name.startswith(OPERATION) and "absent" in sides
+                if sides[0] != sides[1] and not unused:
                     changes.setdefault(name, sides)
         return changes
 

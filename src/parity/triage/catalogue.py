@@ -48,7 +48,7 @@ padding-without-mask categories-per-batch broadcast ragged-last-batch row-count 
 squeezed-axis batch-length
 first-row previous-row position batch-statistics
 null-nan-missing label-map
-precision device weights environment source
+precision device weights operation-version environment source
 """.split()
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
 from parity.errors import ParityError
+from parity.numerics import OPERATION
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
 from parity.triage.causes.times import timezone_shift
 from parity.triage.dependence import equal
@@ -171,6 +172,23 @@ def environment(case: Case) -> Finding:
     return Explained(f"the two sides ran with {shown}")
 
 
+def operation_version(case: Case) -> Finding:
+    """An operation of `parity.vision` that both sides used has another version."""
+    found = _differing(case, OPERATION)
+    if not found:
+        one, other = _fingerprints(case)
+        known = any(name.startswith(OPERATION) for name in one) and any(
+            name.startswith(OPERATION) for name in other
+        )
+        return Refuted("the operations that both sides used have the same versions") if known else None
+    return Explained(
+        "; ".join(
+            f"operation {name.removeprefix(OPERATION)} changed: version {ours} -> {theirs}"
+            for name, (ours, theirs) in found.items()
+        )
+    )
+
+
 def precision(case: Case) -> Finding:
     """The profiles' precision differs."""
     return _setting(case, ("profile.precision", "profile.tf32"), "the two sides compute with")
@@ -281,6 +299,13 @@ def _suspects() -> Iterator[Suspect]:
         "the digests of all files beside the code",
         "deploy the artifacts that the golden case was recorded with, or record it anew",
         weights,
+    )
+    yield Suspect(
+        "operation-version",
+        "an operation of parity.vision means something else on the two sides",
+        "the versions of the operations in the fingerprints",
+        "install the release that the case was recorded with, or accept the values: `parity golden update`",
+        operation_version,
     )
     yield Suspect(
         "environment",
