@@ -44,6 +44,8 @@ _VISION_PACKAGES = {
 """The modules that do operations of `parity.vision` where they can be imported, and what installs them."""
 OPERATION: Final = "operation."
 """What the entries of a fingerprint begin with that tell the version of an operation's meaning."""
+_DEVICE_PACKAGES = ("cvcuda-cu13", "cvcuda-cu12")
+"""Recorded where the profile's device is a GPU: they do operations of `parity.vision` there."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
 
@@ -111,11 +113,12 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     }
     packages = [*_RECORDED_PACKAGES, *_BACKEND_PACKAGES.get(profile.backend, ())]
     packages += ["torchao"] if profile.precision == "int8" else []
+    packages += _DEVICE_PACKAGES if profile.device != "cpu" else ()
     for package in packages:
         version = _version(package)
         if version is not None:
             found[f"package.{package}"] = version
-    found |= _vision()
+    found |= _vision("host" if profile.device == "cpu" else "device")
     for variable in (
         "PYTHONHASHSEED",
         "OMP_NUM_THREADS",
@@ -142,8 +145,8 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     return found
 
 
-def _vision() -> dict[str, str]:
-    """The libraries that may do image operations, and the operations that they turned out not to do."""
+def _vision(place: str) -> dict[str, str]:
+    """The libraries that may do image operations, and those of a place that they turned out not to do."""
     found: dict[str, str] = {}
     for module, distributions in _VISION_PACKAGES.items():
         if not _importable(module):
@@ -154,7 +157,7 @@ def _vision() -> dict[str, str]:
     if found and fastpaths is not None:
         for backend in fastpaths.settled():
             module = _MODULE_OF.get(backend.library, "")
-            if backend.place == "host" and not backend.used and module and _importable(module):
+            if backend.place == place and not backend.used and module and _importable(module):
                 found[f"vision.{backend.operation}"] = f"torch: {backend.reason}"
     meanings = cast("Any", sys.modules.get("parity.vision.meanings"))
     if meanings is not None:
@@ -162,7 +165,7 @@ def _vision() -> dict[str, str]:
     return found
 
 
-_MODULE_OF = {"OpenCV": "cv2", "simplejpeg": "simplejpeg"}
+_MODULE_OF = {"OpenCV": "cv2", "simplejpeg": "simplejpeg", "CV-CUDA": "cvcuda"}
 
 
 def _importable(module: str) -> bool:

@@ -166,6 +166,8 @@ def test_doctor_tells_what_does_each_operation() -> None:
     found = examine()
     assert found.vision["resize on the host"].startswith("OpenCV, within ")
     assert "flip on the host: OpenCV, the same bits" in dict(found.sections())["vision"]
+    if not torch.cuda.is_available():
+        assert found.vision["flip on the device"] == "torch; CV-CUDA is off: no CUDA device"
 
 
 @pytest.mark.parametrize("antialias", [True, False])

@@ -295,18 +295,6 @@ def test_what_is_not_meant_is_refused(call: Callable[[Images], Any], said: str) 
         call(images(noise(11, 4, 4)))
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="no CUDA device: vision has not been run on a GPU here"
-)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_gpu_gives_what_the_host_gives(name: str) -> None:
-    host = images(noise(1, 40, 60), noise(2, 33, 50), noise(3, 40, 60))
-    device = Images([image.cuda() for image in host])
-    for one, other in zip(OPERATIONS[name](host), OPERATIONS[name](device), strict=True):
-        assert torch.allclose(one.to(torch.float32), other.cpu().to(torch.float32), atol=T1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("name", [*OPERATIONS, "blur of much"])

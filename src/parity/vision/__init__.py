@@ -20,6 +20,8 @@ decoding    files to pixels, and pixels to files
 resampling  resize, to a size or by a side
 taps        the weighted sums that resize is
 opencv      OpenCV's way of the operations, on the host
+cvcuda      CV-CUDA's way of them, on a GPU
+curve       the weights of a blur
 geometry    crop, pad, letterbox, flip, rotate by quarters
 colour      grey, channels, scales, normalize, rounding
 filters     blur, and scores of sharpness and exposure

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from parity.errors import ConfigError
-from parity.vision import opencv
+from parity.vision import cvcuda, opencv
 from parity.vision.arguments import choice, numbers, pictures_of, wholes
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
@@ -146,8 +146,12 @@ def _swap_tries() -> list[Try]:
 
 
 register(FastPath("rgb_to_gray", "OpenCV", "host", opencv.loaded("gray"), _gray_u8, _gray_tries, T0))
+register(FastPath("rgb_to_gray", "CV-CUDA", "device", cvcuda.loaded("gray"), _gray_u8, _gray_tries, T0))
 register(
     FastPath("swap_channels", "OpenCV", "host", opencv.loaded("swap_channels"), _swapped, _swap_tries, T0)
+)
+register(
+    FastPath("swap_channels", "CV-CUDA", "device", cvcuda.loaded("swap_channels"), _swapped, _swap_tries, T0)
 )
 
 

@@ -95,8 +95,7 @@ def fast(operation: str, pixels: torch.Tensor) -> Callable[..., Any] | None:
     """The fast implementation for pixels where they are; None where torch is to do it."""
     if _torch_only.get():
         return None
-    place: Place = "host" if pixels.device.type == "cpu" else "device"
-    key = (operation, place)
+    key = (operation, _place(pixels))
     settled = _settled.get(key)
     if settled is None:
         if key not in _paths:
@@ -119,6 +118,15 @@ def settled() -> list[Backend]:
         return [backend for _, backend in _settled.values()]
 
 
+def _place(pixels: torch.Tensor) -> Place:
+    return "host" if pixels.device.type == "cpu" else "device"
+
+
+def _device() -> torch.device | None:
+    """Where the paths of devices are tried; None where there is no device."""
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+
+
 def _settle(key: tuple[str, Place]) -> tuple[Callable[..., Any] | None, Backend]:
     with _lock:
         if key not in _settled:
@@ -130,14 +138,15 @@ def _settle(key: tuple[str, Place]) -> tuple[Callable[..., Any] | None, Backend]
 
 
 def _tested(path: FastPath) -> tuple[Callable[..., Any] | None, str]:
-    if path.place == "device" and not torch.cuda.is_available():
+    device = torch.device("cpu") if path.place == "host" else _device()
+    if device is None:
         return None, "no CUDA device"
     try:
         run = path.load()
     except ImportError as exc:
         return None, str(exc)
     try:
-        worst = _worst(path, run)
+        worst = _worst(path, run, device)
     except Exception as exc:  # noqa: BLE001 - a library that fails in any way is not used
         return None, f"its self-test raised {type(exc).__name__}: {exc}"
     if not worst <= path.tolerance * 255:
@@ -148,11 +157,14 @@ def _tested(path: FastPath) -> tuple[Callable[..., Any] | None, str]:
     return run, f"within {worst:.2g} of 255 levels" if worst else "the same bits"
 
 
-def _worst(path: FastPath, run: Callable[..., Any]) -> float:
+def _worst(path: FastPath, run: Callable[..., Any], device: torch.device) -> float:
+    def there(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: function(*(_moved(arg, device) for arg in args))
+
     worst = 0.0
     with definitions_only():
         for call in path.tries():
-            expected, found = call(path.definition), call(run)
+            expected, found = call(there(path.definition)), call(there(run))
             if found.shape != expected.shape or found.dtype != expected.dtype:
                 raise ConfigError(
                     f"{tuple(found.shape)} of {found.dtype} where torch gives {tuple(expected.shape)} of "
@@ -164,10 +176,13 @@ def _worst(path: FastPath, run: Callable[..., Any]) -> float:
     return worst
 
 
-def pictures(channels: Sequence[int] = (1, 3, 4), *, device: str = "cpu") -> Iterator[torch.Tensor]:
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
+def pictures(channels: Sequence[int] = (1, 3, 4)) -> Iterator[torch.Tensor]:
     """(n, H, W, C) uint8 pictures for self-tests: noise, which is the worst case, of odd and long sizes."""
     generator = torch.Generator().manual_seed(7)
     for height, width in ((23, 31), (16, 64), (1, 1), (1, 40), (40, 1), (61, 17)):
         for count in channels:
-            drawn = torch.randint(0, 256, (2, height, width, count), dtype=torch.uint8, generator=generator)
-            yield drawn.to(device)
+            yield torch.randint(0, 256, (2, height, width, count), dtype=torch.uint8, generator=generator)

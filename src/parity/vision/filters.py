@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from parity.errors import ConfigError
-from parity.vision import opencv
+from parity.vision import cvcuda, opencv
 from parity.vision.arguments import odd, pictures_of, positive
 from parity.vision.colour import rgb_to_gray
+from parity.vision.curve import Curve
 from parity.vision.fastpaths import T0, T1, FastPath, Try, fast, pictures, register
 from parity.vision.geometry import pad
 from parity.vision.images import Images
@@ -38,22 +39,18 @@ def gaussian_blur(images: Images, *, kernel: int, sigma: float) -> Images:
     images = pictures_of("gaussian_blur", images)
     kernel = odd("gaussian_blur", "kernel", kernel)
     sigma = positive("gaussian_blur", "sigma", sigma)
-    reach = kernel // 2
-    places = torch.arange(-reach, reach + 1, dtype=torch.float64)
-    weights = torch.exp(-(places**2) / (2 * sigma**2))
-    taps: list[float] = (weights / weights.sum()).to(torch.float32).tolist()
-
+    reach, curve = kernel // 2, Curve(kernel, sigma)
     for height, width in images.sizes:
         if reach >= min(height, width):
             raise ConfigError(
                 f"gaussian_blur: kernel {kernel} reaches {reach} pixels, more than can be mirrored from "
                 f"{min(height, width)} pixels"
             )
-    return images.map(lambda pixels: (fast("gaussian_blur", pixels) or _blurred)(pixels, taps))
+    return images.map(lambda pixels: (fast("gaussian_blur", pixels) or _blurred)(pixels, curve))
 
 
-def _blurred(pixels: torch.Tensor, taps: list[float]) -> torch.Tensor:
-    reach = len(taps) // 2
+def _blurred(pixels: torch.Tensor, curve: Curve) -> torch.Tensor:
+    taps, reach = curve.weights, curve.kernel // 2
     padded = pad(Images(pixels.to(torch.float32)), reach, reach, reach, reach, mode="reflect").stack()
     rows = _weighted(padded, 2, pixels.shape[2], taps)
     return _weighted(rows, 1, pixels.shape[1], taps)
@@ -140,15 +137,25 @@ def _grey_levels(pixels: torch.Tensor, peak: float) -> torch.Tensor:
 
 
 def _blur_tries() -> list[Try]:
-    taps = [0.0625, 0.25, 0.375, 0.25, 0.0625]
-    return [lambda run, image=image: run(image, taps) for image in pictures() if min(image.shape[1:3]) > 2]
+    curves = Curve(5, 1.1), Curve(3, 0.4)
+    return [
+        lambda run, image=image, curve=curve: run(image, curve)
+        for image in pictures()
+        if min(image.shape[1:3]) > 2
+        for curve in curves
+    ]
 
 
 def _laplacian_tries() -> list[Try]:
     return [lambda run, image=image: run(image.to(torch.float32)) for image in pictures((1,))]
 
 
-register(FastPath("gaussian_blur", "OpenCV", "host", opencv.loaded("blur"), _blurred, _blur_tries, T1))
+register(
+    FastPath("gaussian_blur", "OpenCV", "host", opencv.loaded("gaussian_blur"), _blurred, _blur_tries, T1)
+)
+register(
+    FastPath("gaussian_blur", "CV-CUDA", "device", cvcuda.loaded("gaussian_blur"), _blurred, _blur_tries, T1)
+)
 register(
     FastPath("laplacian", "OpenCV", "host", opencv.loaded("laplacian"), _laplacian, _laplacian_tries, T0)
 )

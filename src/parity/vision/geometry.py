@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from parity.errors import ConfigError
-from parity.vision import opencv
+from parity.vision import cvcuda, opencv
 from parity.vision.arguments import boxes_of, choice, flag, number, pictures_of, size_of, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
@@ -47,11 +47,15 @@ def _window(pixels: torch.Tensor, top: int, left: int, height: int, width: int) 
     first, last = max(top, 0), min(top + height, rows)
     start, end = max(left, 0), min(left + width, columns)
     if (first, last, start, end) == (top, top + height, left, left + width):
-        return pixels[:, first:last, start:end]
+        return (fast("crop", pixels) or _cut_out)(pixels, top, left, height, width)
     found = pixels.new_zeros((count, height, width, channels))
     if first < last and start < end:
         found[:, first - top : last - top, start - left : end - left] = pixels[:, first:last, start:end]
     return found
+
+
+def _cut_out(pixels: torch.Tensor, top: int, left: int, height: int, width: int) -> torch.Tensor:
+    return pixels[:, top : top + height, left : left + width]
 
 
 def pad(
@@ -92,15 +96,19 @@ def pad(
     def change(pixels: torch.Tensor) -> torch.Tensor:
         _, rows, columns, _ = pixels.shape
         if mode == "constant":
-            size = (pixels.shape[0], top + rows + bottom, left + columns + right, pixels.shape[3])
-            found = pixels.new_full(size, fill)
-            found[:, top : top + rows, left : left + columns] = pixels
-            return found
+            return (fast("pad_constant", pixels) or _framed)(pixels, left, top, right, bottom, fill)
         _check_mirrored(rows, top, bottom, mode)
         _check_mirrored(columns, left, right, mode)
         return (fast("pad", pixels) or _padded)(pixels, left, top, right, bottom, mode)
 
     return images.map(change)
+
+
+def _framed(pixels: torch.Tensor, left: int, top: int, right: int, bottom: int, fill: float) -> torch.Tensor:
+    count, rows, columns, channels = pixels.shape
+    found = pixels.new_full((count, top + rows + bottom, left + columns + right, channels), fill)
+    found[:, top : top + rows, left : left + columns] = pixels
+    return found
 
 
 def _padded(
@@ -262,9 +270,33 @@ def _pad_tries() -> list[Try]:
     ]
 
 
+def _frame_tries() -> list[Try]:
+    return [
+        lambda run, image=image, fill=fill: run(image, 2, 1, 0, 3, fill)
+        for image in _both()
+        for fill in (0.0, 114.0, 7.6)
+    ]
+
+
+def _crop_tries() -> list[Try]:
+    return [
+        lambda run, image=image: run(image, 3, 5, image.shape[1] - 7, image.shape[2] - 6)
+        for image in _both()
+        if min(image.shape[1:3]) > 7
+    ]
+
+
 for _name, _function, _tries in (
     ("flip", _flipped, _flip_tries),
     ("rotate90", _turned, _turn_tries),
     ("pad", _padded, _pad_tries),
 ):
     register(FastPath(_name, "OpenCV", "host", opencv.loaded(_name), _function, _tries, T0))
+
+for _name, _function, _tries in (
+    ("crop", _cut_out, _crop_tries),
+    ("flip", _flipped, _flip_tries),
+    ("pad", _padded, _pad_tries),
+    ("pad_constant", _framed, _frame_tries),
+):
+    register(FastPath(_name, "CV-CUDA", "device", cvcuda.loaded(_name), _function, _tries, T0))

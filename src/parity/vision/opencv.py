@@ -8,6 +8,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from parity.vision.curve import Curve
+
 Pixels = torch.Tensor
 
 LONGEST_SIDE: Final = 1024
@@ -63,6 +65,11 @@ def gray(pixels: Pixels) -> Pixels:
     count, height, width, channels = pixels.shape
     flat = pixels.contiguous().numpy().reshape(count * height, width, channels)
     return torch.from_numpy(cv2.cvtColor(flat, code).reshape(count, height, width, 1))
+
+
+def gaussian_blur(pixels: Pixels, curve: Curve) -> Pixels:
+    """Means weighted by a normal curve."""
+    return blur(pixels, curve.weights)
 
 
 def blur(pixels: Pixels, weights: Sequence[float]) -> Pixels:

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from parity.errors import ConfigError
-from parity.vision import opencv
+from parity.vision import cvcuda, opencv
 from parity.vision.arguments import choice, flag, pictures_of, size_of, whole
 from parity.vision.exact import fixed_taps
 from parity.vision.exact import resampled as exactly_resampled
@@ -19,6 +19,7 @@ from parity.vision.taps import Kernel, resampled, taps_float32
 Interpolation = Literal["linear", "cubic", "nearest"]
 
 _INTERPOLATIONS: tuple[Interpolation, ...] = ("linear", "cubic", "nearest")
+_LONGEST_SIDE = min(cvcuda.LONGEST_SIDE, opencv.LONGEST_SIDE)
 
 
 Contract = Literal["float", "u8_exact"]
@@ -70,13 +71,12 @@ def resize(
                 "or contract='float'"
             )
         return images.map(lambda pixels: _exactly(pixels, height, width, interpolation, antialias))
-    if antialias:
-        return images.map(lambda pixels: _by_taps(pixels, height, width, interpolation, antialias=True))
+    operation, definition = ("resize_antialiased", _averaged) if antialias else ("resize", _by_taps)
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
-        short = max(pixels.shape[1:3]) <= opencv.LONGEST_SIDE and max(height, width) <= opencv.LONGEST_SIDE
-        faster = fast("resize", pixels) if short else None
-        return (faster or _by_taps)(pixels, height, width, interpolation)
+        longest = max(*pixels.shape[1:3], height, width)
+        faster = fast(operation, pixels) if longest <= _LONGEST_SIDE else None
+        return (faster or definition)(pixels, height, width, interpolation)
 
     return images.map(change)
 
@@ -106,6 +106,10 @@ def _by_taps(
     return made[0].unsqueeze(0) if len(made) == 1 else torch.stack(made)
 
 
+def _averaged(pixels: torch.Tensor, height: int, width: int, kernel: Kernel) -> torch.Tensor:
+    return _by_taps(pixels, height, width, kernel, antialias=True)
+
+
 def _tries() -> list[Try]:
     sizes = ((7, 9), (24, 24), (50, 33))
     return [
@@ -117,6 +121,8 @@ def _tries() -> list[Try]:
 
 
 register(FastPath("resize", "OpenCV", "host", opencv.loaded("resize"), _by_taps, _tries, T1))
+for _name, _function in (("resize", _by_taps), ("resize_antialiased", _averaged)):
+    register(FastPath(_name, "CV-CUDA", "device", cvcuda.loaded(_name), _function, _tries, T1))
 
 
 def resize_shortest(
