@@ -17,6 +17,7 @@ images      Images, the pictures of a batch
 arguments   checks of what the operations are called with
 meanings    the version of what each operation means
 decoding    files to pixels, and pixels to files
+jpeg_header whether a JPEG is plain enough to be decoded without asking Pillow first
 resampling  resize, to a size or by a side
 taps        the weighted sums that resize is
 opencv      OpenCV's way of the operations, on the host

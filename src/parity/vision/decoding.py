@@ -17,6 +17,7 @@ from parity.vision.arguments import choice, files_of, kind, pictures_of, whole
 from parity.vision.colour import to_u8
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
+from parity.vision.jpeg_header import plain_size
 from parity.vision.meanings import note_use
 
 Mode = Literal["RGB", "RGBA", "L"]
@@ -138,17 +139,20 @@ def _device(device: object) -> torch.device:
 def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
     """The pixels (H, W, C) of one file."""
     pillow = _pillow()
+    faster = fast("decode", _HOST) if mode == "RGB" else None
+    if faster and _is_plain(data, max_pixels):
+        found = faster(data)
+        if found is not None:
+            return found.numpy()
     from PIL import ImageOps
 
     with pillow.open(io.BytesIO(data)) as image:
         if image.width * image.height > max_pixels:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
-        if mode == "RGB" and image.format == "JPEG" and image.mode == "RGB":
-            faster = fast("decode", _HOST)
-            if faster and image.getexif().get(_ORIENTATION, 1) == 1:
-                found = faster(data)
-                if found is not None:
-                    return found.numpy()
+        if faster and image.format == "JPEG" and image.mode == "RGB" and _is_upright(image):
+            found = faster(data)
+            if found is not None:
+                return found.numpy()
         image.load()
         # In place, and without a conversion to the same mode: each would copy all pixels.
         ImageOps.exif_transpose(image, in_place=True)
@@ -160,6 +164,16 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
             upright = upright.convert("RGBA")
         pixels = np.array(upright if upright.mode == mode else upright.convert(mode))
     return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _is_upright(image: Any) -> bool:
+    return image.getexif().get(_ORIENTATION, 1) == 1
+
+
+def _is_plain(data: bytes, max_pixels: int) -> bool:
+    """Whether Pillow need not be asked what a file is: a JPEG that is RGB, upright and not too large."""
+    size = plain_size(data)
+    return size is not None and size[0] * size[1] <= min(max_pixels, _pillow().MAX_IMAGE_PIXELS or max_pixels)
 
 
 def _simplejpeg() -> Callable[[bytes], torch.Tensor | None]:
