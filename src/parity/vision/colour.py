@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -74,14 +75,28 @@ def normalize(
         )
     if not (deviations != 0).all():
         raise ConfigError(f"normalize: std {deviations.tolist()}; no deviation is 0")
-    k = torch.from_numpy((1 / (images.peak * deviations)).astype(np.float32)).to(pixels.device)
-    b = torch.from_numpy((means / deviations).astype(np.float32)).to(pixels.device)
+    k, b = _factors(tuple(means.tolist()), tuple(deviations.tolist()), images.peak, pixels.device)
     if layout == "NHWC":
         return (pixels.to(torch.float32) * k).sub_(b)
-    count, height, width, _ = pixels.shape
-    planes = torch.empty((count, channels, height, width), dtype=torch.float32, device=pixels.device)
-    torch.mul(pixels.to(torch.float32).permute(0, 3, 1, 2), k[:, None, None], out=planes)
-    return planes.sub_(b[:, None, None])
+    planes = (fast("to_planes", pixels) or _planes)(pixels).to(torch.float32)
+    return planes.mul_(k[:, None, None]).sub_(b[:, None, None])
+
+
+@functools.lru_cache(maxsize=256)
+def _factors(
+    means: tuple[float, ...], deviations: tuple[float, ...], peak: float, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The factor k and what is subtracted, b, of each channel; float32 on a device."""
+    exact = np.asarray(means, np.float64), np.asarray(deviations, np.float64)
+    k = torch.from_numpy((1 / (peak * exact[1])).astype(np.float32))
+    b = torch.from_numpy((exact[0] / exact[1]).astype(np.float32))
+    return k.to(device), b.to(device)
+
+
+def _planes(pixels: torch.Tensor) -> torch.Tensor:
+    """(n, C, H, W) of (n, H, W, C): a copy, even where the memory could be shared."""
+    count, height, width, channels = pixels.shape
+    return pixels.new_empty((count, channels, height, width)).copy_(pixels.permute(0, 3, 1, 2))
 
 
 def rgb_to_gray(images: Images) -> Images:
@@ -136,6 +151,14 @@ def _gray_tries() -> list[Try]:
     return [lambda run, image=image: run(image) for image in pictures((3, 4))]
 
 
+def _plane_tries() -> list[Try]:
+    return [
+        lambda run, image=image, dtype=dtype: run(image.to(dtype))
+        for image in pictures()
+        for dtype in (torch.uint8, torch.float32)
+    ]
+
+
 def _swap_tries() -> list[Try]:
     orders = {3: [2, 1, 0], 4: [2, 1, 0, 3]}
     return [
@@ -147,6 +170,7 @@ def _swap_tries() -> list[Try]:
 
 register(FastPath("rgb_to_gray", "OpenCV", "host", opencv.loaded("gray"), _gray_u8, _gray_tries, T0))
 register(FastPath("rgb_to_gray", "CV-CUDA", "device", cvcuda.loaded("gray"), _gray_u8, _gray_tries, T0))
+register(FastPath("to_planes", "OpenCV", "host", opencv.loaded("to_planes"), _planes, _plane_tries, T0))
 register(
     FastPath("swap_channels", "OpenCV", "host", opencv.loaded("swap_channels"), _swapped, _swap_tries, T0)
 )

@@ -94,7 +94,8 @@ class Images:
                     f"{len(self)} images of {len(sizes)} sizes cannot be stacked; resize, crop or letterbox "
                     "them to one size first"
                 )
-            self._together = torch.stack(self._each)
+            each = self._each
+            self._together = each[0].unsqueeze(0) if len(each) == 1 else torch.stack(each)
         return self._together
 
     def map(self, change: Callable[[torch.Tensor], torch.Tensor], *, peak: float | None = None) -> Images:
@@ -110,7 +111,9 @@ class Images:
             return Images(change(self.stack().contiguous()).contiguous(), peak)
         found: list[torch.Tensor | None] = [None] * len(self)
         for places in groups.values():
-            changed = change(torch.stack([self._each[place] for place in places])).contiguous()
+            alike = [self._each[place] for place in places]
+            together = alike[0].unsqueeze(0) if len(alike) == 1 else torch.stack(alike)
+            changed = change(together.contiguous()).contiguous()
             for place, image in zip(places, changed.unbind(0), strict=True):
                 found[place] = image
         made = [image for image in found if image is not None]

@@ -55,7 +55,10 @@ def resize(pixels: Pixels, height: int, width: int, kernel: str) -> Pixels:
     """Linear or cubic without antialias, float32."""
     cv2 = _cv2()
     code = cv2.INTER_LINEAR if kernel == "linear" else cv2.INTER_CUBIC
-    return _each(pixels, lambda image: cv2.resize(image, (width, height), interpolation=code), np.float32)
+    found = np.empty((pixels.shape[0], height, width, pixels.shape[3]), np.float32)
+    for image, place in zip(pixels.contiguous().numpy(), found, strict=True):
+        cv2.resize(image.astype(np.float32, copy=False), (width, height), place, interpolation=code)
+    return torch.from_numpy(found)
 
 
 def gray(pixels: Pixels) -> Pixels:
@@ -122,6 +125,18 @@ def swap_channels(pixels: Pixels, order: Sequence[int]) -> Pixels:
         return made
 
     return _each(pixels, mixed)
+
+
+def to_planes(pixels: Pixels) -> Pixels:
+    """(n, C, H, W), each channel by itself."""
+    cv2 = _cv2()
+    array = pixels.contiguous().numpy()
+    count, height, width, channels = array.shape
+    found = np.empty((count, channels, height, width), array.dtype)
+    pairs = [channel for channel in range(channels) for _ in range(2)]
+    for image, planes in zip(array, found, strict=True):
+        cv2.mixChannels([image], list(planes), pairs)
+    return torch.from_numpy(found)
 
 
 def swap_axes(image: Pixels) -> Pixels:
