@@ -13,13 +13,15 @@ from typing import Any
 from PIL import Image
 
 from parity import vision
-from tests.vision.pictures import file_of, photo
+from parity.vision import Images
+from tests.vision.pictures import file_of, images, noise, photo
 
 NO_OPERATIONS = frozenset({"backends", "versions"})
 """Public functions that take nothing and tell something."""
 
 CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
+        "box_blur": {"kernel": 5},
         "center_crop": {"size": (6, 5)},
         "crop": {"top": 1, "left": -2, "size": (6, 5)},
         "decode": {
@@ -28,22 +30,35 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "device": "cpu",
             "max_pixels": 10_000,
         },
+        "dilate": {"kernel": 5},
+        "encode_jpeg": {"quality": 85, "subsampling": "4:2:0"},
         "encode_png": {},
+        "equalize": {},
+        "erode": {"kernel": 5},
         "exposure": {},
         "flip": {"horizontal": True, "vertical": False},
         "gaussian_blur": {"kernel": 5, "sigma": 1.3},
+        "hsv_to_rgb": {},
+        "invert": {},
+        "laplacian": {},
         "letterbox": {"size": (8, 9), "interpolation": "linear", "antialias": True, "fill": 7},
+        "median_blur": {"kernel": 3},
         "normalize": {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4), "layout": "NCHW"},
+        "nv12_to_rgb": {"standard": "bt601", "full_range": False},
         "pad": {"left": 1, "top": 2, "right": 3, "bottom": 4, "mode": "constant", "fill": 9},
+        "posterize": {"bits": 3},
         "resize": {"size": (7, 9), "interpolation": "linear", "antialias": True, "contract": "float"},
         "resize_longest": {"side": 9, "interpolation": "linear", "antialias": True},
         "resize_shortest": {"side": 6, "interpolation": "cubic", "antialias": False},
         "rgb_to_gray": {},
+        "rgb_to_hsv": {},
         "rotate90": {"turns": 1},
         "sharpness": {},
         "swap_channels": {"order": (2, 1, 0)},
+        "threshold": {"level": 100.5},
         "to_float": {},
         "to_u8": {},
+        "yuv_to_rgb": {"standard": "bt709", "full_range": True},
     }
 )
 """The arguments beside the pictures, by the operation's name; all that it has."""
@@ -58,6 +73,14 @@ def operations() -> list[str]:
 def on_pictures() -> list[str]:
     """Those whose first argument is `images`."""
     return [name for name in operations() if next(iter(signature(name).parameters)) == "images"]
+
+
+def pictures_for(name: str, height: int = 20, width: int = 30) -> Images:
+    """One picture, of the kind that the operation takes."""
+    if name == "nv12_to_rgb":
+        return images(noise(3, max(1, height // 3) * 3, max(1, width // 2) * 2, 1))
+    picture = images(noise(3, height, width))
+    return vision.rgb_to_hsv(picture) if name == "hsv_to_rgb" else picture
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -61,3 +61,34 @@ def blurred(image: Pixels, kernel: int, sigma: float) -> Pixels:
     padded = np.pad(image.astype(np.float64), ((reach, reach), (reach, reach), (0, 0)), mode="reflect")
     rows = np.sum([taps[at] * padded[:, at : at + image.shape[1]] for at in range(kernel)], 0)
     return np.sum([taps[at] * rows[at : at + image.shape[0]] for at in range(kernel)], 0)
+
+
+def rgb_of_yuv(image: Pixels, standard: str, full_range: bool) -> Pixels:
+    """Red, green and blue, float64, by the inverse of the matrix that makes Y, Cb and Cr of them."""
+    red, blue = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}[standard]
+    luma = np.array([red, 1 - red - blue, blue])
+    forward = np.stack(
+        [luma, (np.eye(3)[2] - luma) / (2 * (1 - blue)), (np.eye(3)[0] - luma) / (2 * (1 - red))]
+    )
+    low, spans = (0, [255, 255, 255]) if full_range else (16, [219, 224, 224])
+    unit = (image.astype(np.float64) - [low, 128, 128]) / spans
+    return unit @ np.linalg.inv(forward).T * 255
+
+
+def planes_of_nv12(frame: Pixels) -> Pixels:
+    """(H, W, 3) levels Y, Cb and Cr of one (H * 3 / 2, W, 1) frame, pixel by pixel."""
+    rows, columns = frame.shape[0] // 3 * 2, frame.shape[1]
+    found = np.zeros((rows, columns, 3), frame.dtype)
+    for row in range(rows):
+        for column in range(columns):
+            pair = frame[rows + row // 2, column // 2 * 2 : column // 2 * 2 + 2, 0]
+            found[row, column] = (frame[row, column, 0], *pair)
+    return found
+
+
+def windows(image: Pixels, kernel: int, border: str, **options: float) -> Pixels:
+    """(H, W, C, kernel * kernel) values around each pixel."""
+    reach = kernel // 2
+    padded = np.pad(image, ((reach, reach), (reach, reach), (0, 0)), mode=border, **options)  # pyright: ignore
+    found = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (0, 1))
+    return found.reshape(*image.shape, kernel * kernel)

@@ -16,7 +16,7 @@ from parity import vision
 from parity.column import Column
 from parity.errors import ConfigError
 from parity.vision import Images
-from tests.vision.calls import CALLS, function, on_pictures, operations, signature
+from tests.vision.calls import CALLS, function, on_pictures, operations, pictures_for, signature
 from tests.vision.pictures import images, noise
 
 NAN = math.nan
@@ -78,9 +78,7 @@ def test_every_operation_has_a_sound_call_with_all_its_arguments() -> None:
 
 
 def call(name: str, changed: dict[str, Any], batch: Any = None) -> Any:
-    pictures = (
-        {"images": images(noise(3, 20, 30)) if batch is None else batch} if name in on_pictures() else {}
-    )
+    pictures = {"images": pictures_for(name) if batch is None else batch} if name in on_pictures() else {}
     return function(name)(**{**pictures, **CALLS[name], **changed})
 
 

@@ -7,8 +7,7 @@ import pytest
 from parity import Profile, numerics, vision
 from parity.exact.conditions import comparable
 from parity.vision import meanings
-from tests.vision.calls import CALLS, function, on_pictures, operations
-from tests.vision.pictures import images, noise
+from tests.vision.calls import CALLS, function, on_pictures, operations, pictures_for
 
 
 def test_every_operation_has_a_version() -> None:
@@ -23,7 +22,7 @@ def test_a_fingerprint_tells_the_version_of_an_operation_that_was_used(
     monkeypatch.setattr(meanings, "_used", set[str]())
     monkeypatch.setattr(meanings, "VERSIONS", {**meanings.VERSIONS, name: 7})
     assert f"operation.{name}" not in numerics.fingerprint(Profile())
-    pictures = {"images": images(noise(1, 20, 30))} if name in on_pictures() else {}
+    pictures = {"images": pictures_for(name)} if name in on_pictures() else {}
     function(name)(**pictures, **CALLS[name])
     assert numerics.fingerprint(Profile())[f"operation.{name}"] == "7"
     assert f"operation.{name}" not in comparable(numerics.fingerprint(Profile()))

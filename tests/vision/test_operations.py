@@ -123,10 +123,30 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
     "gray float": lambda x: vision.rgb_to_gray(vision.to_float(x)),
     "bgr": lambda x: vision.swap_channels(x, (2, 1, 0)),
     "u8": lambda x: vision.to_u8(vision.resize(x, (7, 9), antialias=True)),
+    "box": lambda x: vision.box_blur(vision.pad(x, 5, 5, 5, 5, mode="edge"), kernel=5),
+    "box float": lambda x: vision.box_blur(vision.pad(vision.to_float(x), 5, 5, 5, 5, mode="edge"), kernel=5),
+    "laplacian": vision.laplacian,
+    "laplacian float": lambda x: vision.laplacian(vision.to_float(x)),
+    "erode": lambda x: vision.erode(x, kernel=5),
+    "dilate float": lambda x: vision.dilate(vision.to_float(x), kernel=3),
+    "median": lambda x: vision.median_blur(x, kernel=5),
+    "median float": lambda x: vision.median_blur(vision.to_float(x), kernel=3),
+    "threshold": lambda x: vision.threshold(x, 100),
+    "invert": vision.invert,
+    "posterize": lambda x: vision.posterize(x, 3),
+    "equalize": vision.equalize,
+    "hsv": vision.rgb_to_hsv,
+    "hsv and back": lambda x: vision.hsv_to_rgb(vision.rgb_to_hsv(x)),
+    "yuv": lambda x: vision.yuv_to_rgb(x, standard="bt709", full_range=False),
 }
 
 
 COLOURS = {"gray", "gray float", "bgr"}
+THREE_COLOURS = {"hsv", "hsv and back", "yuv"}
+
+
+def has_no_meaning(name: str, channels: int) -> bool:
+    return (channels == 1 and name in COLOURS) or (channels != 3 and name in THREE_COLOURS)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
@@ -136,7 +156,7 @@ COLOURS = {"gray", "gray float", "bgr"}
 def test_what_an_image_becomes_does_not_depend_on_those_beside_it(
     name: str, channels: int, data: st.DataObject
 ) -> None:
-    if channels == 1 and name in COLOURS:
+    if has_no_meaning(name, channels):
         return
     arrays = data.draw(ragged(channels))
     operation = OPERATIONS[name]
@@ -299,7 +319,7 @@ def test_what_is_not_meant_is_refused(call: Callable[[Images], Any], said: str) 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("name", [*OPERATIONS, "blur of much"])
 def test_large_images_do_not_depend_on_those_beside_them_either(name: str, channels: int) -> None:
-    if channels == 1 and name in COLOURS:
+    if has_no_meaning(name, channels):
         return
     operation = OPERATIONS.get(name, lambda x: vision.gaussian_blur(x, kernel=11, sigma=2.0))
     for first in (

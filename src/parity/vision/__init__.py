@@ -16,8 +16,9 @@ fastpaths   which library does an operation, and why
 images      Images, the pictures of a batch
 arguments   checks of what the operations are called with
 meanings    the version of what each operation means
-decoding    files to pixels, and pixels to files
+decoding    files to pixels
 jpeg_header whether a JPEG is plain enough to be decoded without asking Pillow first
+encoding    pixels to files
 resampling  resize, to a size or by a side
 taps        the weighted sums that resize is
 opencv      OpenCV's way of the operations, on the host
@@ -25,17 +26,24 @@ cvcuda      CV-CUDA's way of them, on a GPU
 curve       the weights of a blur
 geometry    crop, pad, letterbox, flip, rotate by quarters
 colour      grey, channels, scales, normalize, rounding
-filters     blur, and scores of sharpness and exposure
+spaces      hue, saturation and value; luma and colour differences
+pointwise   threshold, invert, posterize, equalize
+filters     gaussian blur, and scores of sharpness and exposure
+windows     mean, least, greatest and middle values around a pixel
 """
 
 from parity.vision.colour import normalize, rgb_to_gray, swap_channels, to_float, to_u8
-from parity.vision.decoding import ImageError, decode, encode_png
+from parity.vision.decoding import ImageError, decode
+from parity.vision.encoding import encode_jpeg, encode_png
 from parity.vision.fastpaths import Backend, backends
 from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
 from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
 from parity.vision.images import Images
 from parity.vision.meanings import versions
+from parity.vision.pointwise import equalize, invert, posterize, threshold
 from parity.vision.resampling import resize, resize_longest, resize_shortest
+from parity.vision.spaces import hsv_to_rgb, nv12_to_rgb, rgb_to_hsv, yuv_to_rgb
+from parity.vision.windows import box_blur, dilate, erode, laplacian, median_blur
 
 __all__ = [
     "Backend",
@@ -44,24 +52,38 @@ __all__ = [
     "Images",
     "Placement",
     "backends",
+    "box_blur",
     "center_crop",
     "crop",
     "decode",
+    "dilate",
+    "encode_jpeg",
     "encode_png",
+    "equalize",
+    "erode",
     "exposure",
     "flip",
     "gaussian_blur",
+    "hsv_to_rgb",
+    "invert",
+    "laplacian",
     "letterbox",
+    "median_blur",
     "normalize",
+    "nv12_to_rgb",
     "pad",
+    "posterize",
     "resize",
     "resize_longest",
     "resize_shortest",
     "rgb_to_gray",
+    "rgb_to_hsv",
     "rotate90",
     "sharpness",
     "swap_channels",
+    "threshold",
     "to_float",
     "to_u8",
     "versions",
+    "yuv_to_rgb",
 ]

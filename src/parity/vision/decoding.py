@@ -1,4 +1,4 @@
-"""Image files to pixels, by Pillow, and pixels to PNG: one decoder, so that all runners see the same."""
+"""Image files to pixels, by Pillow: one decoder, so that all runners see the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from parity.column import Column
 from parity.errors import ConfigError, ParityError
 from parity.numerics import current_device
 from parity.schema import Image
-from parity.vision.arguments import choice, files_of, kind, pictures_of, whole
-from parity.vision.colour import to_u8
+from parity.vision.arguments import choice, files_of, kind, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
 from parity.vision.jpeg_header import plain_size
@@ -106,19 +105,6 @@ def decode(
     return Images(found)
 
 
-def encode_png(images: Images) -> list[bytes]:
-    """The pictures as PNG files, rounded to uint8 first; lossless."""
-    images = pictures_of("encode_png", images)
-    pillow = _pillow()
-    files: list[bytes] = []
-    for image in to_u8(images):
-        pixels = image.cpu().numpy()
-        buffer = io.BytesIO()
-        pillow.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(buffer, "PNG")
-        files.append(buffer.getvalue())
-    return files
-
-
 def _files(files: Column | Sequence[bytes]) -> list[bytes | None]:
     if not isinstance(files, Column):
         return files_of("decode", files)
@@ -138,7 +124,6 @@ def _device(device: object) -> torch.device:
 
 def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
     """The pixels (H, W, C) of one file."""
-    pillow = _pillow()
     faster = fast("decode", _HOST) if mode == "RGB" else None
     if faster and _is_plain(data, max_pixels):
         found = faster(data)
@@ -146,7 +131,8 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
             return found.numpy()
     from PIL import ImageOps
 
-    with pillow.open(io.BytesIO(data)) as image:
+    module = pillow()
+    with module.open(io.BytesIO(data)) as image:
         if image.width * image.height > max_pixels:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {max_pixels}")
         if faster and image.format == "JPEG" and image.mode == "RGB" and _is_upright(image):
@@ -159,7 +145,7 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
         upright: Any = image
         if upright.mode.startswith("I;16") or upright.mode == "I":
             levels = np.asarray(upright).astype(np.int64)
-            upright = pillow.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
+            upright = module.fromarray((levels >> 8).clip(0, 255).astype(np.uint8))
         elif upright.mode == "P" and "transparency" in upright.info:
             upright = upright.convert("RGBA")
         pixels = np.array(upright if upright.mode == mode else upright.convert(mode))
@@ -173,7 +159,7 @@ def _is_upright(image: Any) -> bool:
 def _is_plain(data: bytes, max_pixels: int) -> bool:
     """Whether Pillow need not be asked what a file is: a JPEG that is RGB, upright and not too large."""
     size = plain_size(data)
-    return size is not None and size[0] * size[1] <= min(max_pixels, _pillow().MAX_IMAGE_PIXELS or max_pixels)
+    return size is not None and size[0] * size[1] <= min(max_pixels, pillow().MAX_IMAGE_PIXELS or max_pixels)
 
 
 def _simplejpeg() -> Callable[[bytes], torch.Tensor | None]:
@@ -196,7 +182,7 @@ def _simplejpeg() -> Callable[[bytes], torch.Tensor | None]:
 
 
 def _pillows(data: bytes) -> torch.Tensor:
-    with _pillow().open(io.BytesIO(data)) as image:
+    with pillow().open(io.BytesIO(data)) as image:
         return torch.from_numpy(np.array(image))
 
 
@@ -204,7 +190,7 @@ def _jpeg_tries() -> list[Try]:
     files: list[bytes] = []
     generator = np.random.default_rng(7)
     for height, width in ((33, 50), (1, 1), (16, 17)):
-        picture = _pillow().fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+        picture = pillow().fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
         for options in ({}, {"subsampling": 0}, {"progressive": True}):
             buffer = io.BytesIO()
             picture.save(buffer, "JPEG", quality=85, **options)
@@ -237,9 +223,12 @@ def _why(exc: Exception) -> str:
     return str(exc) or type(exc).__name__
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """The module PIL.Image; raises ConfigError where Pillow is not installed."""
     try:
         import PIL.Image
     except ImportError:
-        raise ConfigError("images are decoded by Pillow: pip install parity[vision]") from None
+        raise ConfigError(
+            "image files are read and written by Pillow: pip install 'parity[vision]'"
+        ) from None
     return PIL.Image

@@ -76,14 +76,15 @@ def sharpness(images: Images) -> torch.Tensor:
         grey = _grey_levels(image, images.peak)
         # Of whole levels the Laplacian is exact, whoever computes it; of others, torch alone has these bits.
         faster = fast("laplacian", grey) if images.dtype == torch.uint8 else None
-        return (faster or _laplacian)(grey).to(torch.float64).var(correction=0)
+        return (faster or four_neighbours)(grey).to(torch.float64).var(correction=0)
 
     return _each(images, measure)
 
 
-def _laplacian(grey: torch.Tensor) -> torch.Tensor:
-    _, height, width, _ = grey.shape  # one pixel has no other to be mirrored: it is its own neighbour
-    tall = pad(Images(grey), 0, 1, 0, 1, mode="edge" if height == 1 else "reflect")
+def four_neighbours(pixels: torch.Tensor) -> torch.Tensor:
+    """The sum of the four neighbours less four times the pixel, of (n, H, W, C) float32."""
+    _, height, width, _ = pixels.shape  # one pixel has no other to be mirrored: it is its own neighbour
+    tall = pad(Images(pixels), 0, 1, 0, 1, mode="edge" if height == 1 else "reflect")
     mirrored = pad(tall, 1, 0, 1, 0, mode="edge" if width == 1 else "reflect").stack()
     beside = mirrored[:, :-2, 1:-1] + mirrored[:, 2:, 1:-1] + mirrored[:, 1:-1, :-2] + mirrored[:, 1:-1, 2:]
     return beside - 4 * mirrored[:, 1:-1, 1:-1]
@@ -147,7 +148,7 @@ def _blur_tries() -> list[Try]:
 
 
 def _laplacian_tries() -> list[Try]:
-    return [lambda run, image=image: run(image.to(torch.float32)) for image in pictures((1,))]
+    return [lambda run, image=image: run(image.to(torch.float32)) for image in pictures()]
 
 
 register(
@@ -157,5 +158,5 @@ register(
     FastPath("gaussian_blur", "CV-CUDA", "device", cvcuda.loaded("gaussian_blur"), _blurred, _blur_tries, T1)
 )
 register(
-    FastPath("laplacian", "OpenCV", "host", opencv.loaded("laplacian"), _laplacian, _laplacian_tries, T0)
+    FastPath("laplacian", "OpenCV", "host", opencv.loaded("laplacian"), four_neighbours, _laplacian_tries, T0)
 )

@@ -88,9 +88,39 @@ def blur(pixels: Pixels, weights: Sequence[float]) -> Pixels:
 
 
 def laplacian(pixels: Pixels) -> Pixels:
-    """The four neighbours less four times the pixel, of float32 pictures of one channel."""
+    """The four neighbours less four times the pixel, of float32 pictures."""
     cv2 = _cv2()
     return _each(pixels, lambda image: cv2.Laplacian(image, cv2.CV_32F, ksize=1))
+
+
+def box_sum(pixels: Pixels, kernel: int) -> Pixels:
+    """Sums over windows of uint8 pictures, edges mirrored without the edge pixel, float32."""
+    cv2 = _cv2()
+    border = cv2.BORDER_REFLECT_101
+    return _each(
+        pixels,
+        lambda image: cv2.boxFilter(image, cv2.CV_32F, (kernel, kernel), normalize=False, borderType=border),
+    )
+
+
+def erode(pixels: Pixels, kernel: int) -> Pixels:
+    """The least value of each window; what lies outside does not count."""
+    cv2 = _cv2()
+    window = np.ones((kernel, kernel), np.uint8)
+    return _each(pixels, lambda image: cv2.erode(image, window))
+
+
+def dilate(pixels: Pixels, kernel: int) -> Pixels:
+    """The greatest value of each window; what lies outside does not count."""
+    cv2 = _cv2()
+    window = np.ones((kernel, kernel), np.uint8)
+    return _each(pixels, lambda image: cv2.dilate(image, window))
+
+
+def median_blur(pixels: Pixels, kernel: int) -> Pixels:
+    """The middle value of each window of uint8 pictures, edges repeated."""
+    cv2 = _cv2()
+    return _each(pixels, lambda image: cv2.medianBlur(image, kernel))
 
 
 def flip(pixels: Pixels, horizontal: bool, vertical: bool) -> Pixels:
