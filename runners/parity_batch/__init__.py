@@ -9,7 +9,7 @@ layout                 one schema for all files, or why there is none
 prepared, preview      a job before its first row; what it would do
 task, local            what scores one unit, anywhere; the threads that do so here
 job                    all of it together: `score`
-status                 how far a job is
+status, reasons        how far a job is; why rows failed
 runner                 `parity batch`, and replay for `parity check`
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -21,12 +22,18 @@ from parity_batch.places import anywhere, place_of, shown_place
 from parity_batch.plan import Plan, Unit
 from parity_batch.prepared import prepare
 from parity_batch.progress import PlanningLine, ProgressLine
+from parity_batch.reasons import common_reasons
 from parity_batch.settings import Settings
 from parity_batch.summary import Summary, peak_rss_bytes
 from parity_batch.task import UnitTask
 from parity_batch.unit import Tally
 
 Progress = Callable[[int, int], None]
+
+_log = logging.getLogger(__name__)
+
+_FIRST_ROWS = 5000
+"""Rows after which a job whose every row failed is told."""
 
 
 def score(
@@ -68,8 +75,16 @@ def score(
     worker_notes: dict[str, None] = {}
     show: list[Progress] = []
 
+    resumed_rows = 0
+    warned = False
+
     def watch() -> None:
-        show[0](tally.rows, tally.row_errors.total())
+        nonlocal warned
+        failed = tally.row_errors.total()
+        show[0](tally.rows, failed)
+        if not warned and failed == tally.rows >= resumed_rows + _FIRST_ROWS:
+            warned = True
+            _warn_of_all_failing(tally)
 
     engine = _engine(settings, watch)
     place = output if isinstance(output, Path) else place_of(output)
@@ -132,12 +147,24 @@ def score(
             parts = [unit.part for unit in plan.units if unit.part not in lost]
             folder.complete(summary.to_dict(), parts=parts, success=not every_row_failed)
             if every_row_failed:
+                reasons = common_reasons(folder.store, parts)
                 raise RowsError(
                     f"every row failed ({summary.rows:,}); {shown}/_errors says why, and the same "
-                    "command with "
-                    "--max-errors 100% calls that a success"
+                    "command with --max-errors 100% calls that a success"
+                    + "".join(f"\n  {reason}" for reason in reasons)
                 )
     return summary
+
+
+def _warn_of_all_failing(tally: Tally) -> None:
+    """Say early that a job may be in vain: whoever started it need not wait for its end to hear it."""
+    last = f"; the last one: {tally.last_error}" if tally.last_error else ""
+    _log.warning(
+        "each of the first %s rows failed%s; Ctrl-C ends the job, and with --max-errors 100 it would have "
+        "ended by now",
+        f"{tally.rows:,}",
+        last,
+    )
 
 
 def _unfinished(plan: Plan, folder: OutputFolder, tally: Tally) -> list[Unit]:

@@ -12,6 +12,7 @@ from parity.errors import DatasetError
 from parity_batch.folder import SUCCESS, SUMMARY, UNITS, record_name
 from parity_batch.identity import MANIFEST, job_of, read_manifest
 from parity_batch.places import place_of
+from parity_batch.reasons import common_reasons
 from parity_batch.storage import Store, store_at
 
 
@@ -21,8 +22,9 @@ class Status:
 
     Attributes:
         output: the output folder.
-        state: "complete"; "running", while a process holds the folder; "stopped", to be continued; or
-            "unfinished", running or stopped, where an object store cannot tell.
+        state: "complete"; "running", while a process holds the folder; "failed", with every row scored and
+            not one answered; "stopped", to be continued; or "unfinished", running or stopped, where an object
+            store cannot tell.
         handler: name and version.
         profile: the profile's name.
         files: the input files.
@@ -31,6 +33,7 @@ class Status:
         rows: the rows of all units.
         done_rows: those of finished units.
         row_errors: the rows of finished units that failed, by kind.
+        reasons: why rows failed, the most common ones of the first few parts that have some.
         size_bytes: of the finished parts.
         skipped_files: the files that the last run could not read and left out, with the reason.
         next_units: the parts that are missing, the first few.
@@ -46,6 +49,7 @@ class Status:
     rows: int
     done_rows: int
     row_errors: dict[str, int]
+    reasons: tuple[str, ...]
     size_bytes: int
     skipped_files: dict[str, str]
     next_units: list[str]
@@ -66,7 +70,14 @@ class Status:
         if self.row_errors:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             failed = sum(self.row_errors.values())
-            lines.append(f"{failed:,} rows failed ({kinds}); see {self.output}/_errors")
+            every = "every row so far, " if failed == self.done_rows else ""
+            lines.append(f"{every}{failed:,} rows failed ({kinds}); see {self.output}/_errors")
+            lines += [f"  {reason}" for reason in self.reasons]
+        if self.state == "failed":
+            lines.append(
+                "mend the handler or the input and start anew with --restart; the command that began the job "
+                "with --max-errors 100% calls this a success"
+            )
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
         if self.state in ("stopped", "unfinished") and self.next_units:
             lines.append(f"next: {', '.join(self.next_units)}; the command that began the job continues it")
@@ -101,10 +112,13 @@ def status(output: str | Path) -> Status:
         if record is not None and record.get("job") == job:
             done[unit["part"]] = record
             kinds.update(record["row_errors"])
-    complete, running = SUCCESS in there, store.in_use()
+    done_rows = sum(record["rows"] for record in done.values())
+    state = _state(SUCCESS in there, store.in_use())
+    if state != "complete" and state != "running" and len(done) == len(manifest["units"]):
+        state = "failed" if 0 < done_rows == kinds.total() else state
     return Status(
         output=store.shown,
-        state="running" if running else "complete" if complete else _NOT_COMPLETE[running],
+        state=state,
         handler=f"{manifest['handler']['name']}@{manifest['handler']['version']}",
         profile=manifest["profile"]["name"],
         files=len(manifest["inputs"]),
@@ -113,13 +127,17 @@ def status(output: str | Path) -> Status:
         rows=sum(unit["rows"] for unit in manifest["units"]),
         done_rows=sum(unit["rows"] for unit in manifest["units"] if unit["part"] in done),
         row_errors=dict(sorted(kinds.items())),
+        reasons=common_reasons(store, [part for part, record in done.items() if record["row_errors"]]),
         size_bytes=sum(record["part"]["size_bytes"] for record in done.values()),
         skipped_files=(_record(store, SUMMARY) or {}).get("skipped_files", {}),
         next_units=[unit["part"] for unit in manifest["units"] if unit["part"] not in done][:3],
     )
 
 
-_NOT_COMPLETE = {False: "stopped", None: "unfinished"}
+def _state(complete: bool, in_use: bool | None) -> str:
+    if in_use or complete:
+        return "running" if in_use else "complete"
+    return "unfinished" if in_use is None else "stopped"
 
 
 def _record(store: Store, name: str) -> dict[str, Any] | None:

@@ -48,6 +48,7 @@ class Tally:
     Attributes:
         max_errors: the most rows that may fail; None for any number.
         limit: how the user said so.
+        last_error: the last row that is known to have failed, and why.
         rows: the rows done, those of earlier runs included.
         row_errors: the rows that failed, by kind.
         seconds: the time spent in each step, summed over workers.
@@ -55,6 +56,7 @@ class Tally:
 
     max_errors: int | None = None
     limit: str = ""
+    last_error: str = ""
     rows: int = 0
     row_errors: Counter[str] = field(default_factory=Counter[str])
     seconds: Counter[str] = field(default_factory=Counter[str])
@@ -78,6 +80,7 @@ class Tally:
             JobStoppedError: `stop` was called.
             RowsError: more rows failed than `max_errors` allows.
         """
+        self.last_error = last_error or self.last_error
         if self._stopped.is_set():
             raise JobStoppedError
         failed = self.row_errors.total()

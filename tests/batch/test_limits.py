@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.errors import ConfigError, DatasetError, RowsError
-from parity_batch import Settings, score
+from parity_batch import Settings, job, score, status
 from tests.batch.jobs import HANDLERS, ORDERS, contents, orders, part_files, read_parts, run, write_orders
 
 
@@ -161,6 +161,58 @@ def test_a_row_has_the_size_of_its_own_values_and_not_of_all_that_its_column_sha
     )
     assert read_parts(tmp_path / "out").column("length").to_pylist() == [*sizes[:-1], None]
     assert summary.failed_rows == 1
+
+
+def test_the_status_of_a_job_whose_every_row_failed_says_why(tmp_path: Path) -> None:
+    write_bad(tmp_path / "in", 20, 20)
+    with pytest.raises(RowsError, match=r"(?s)every row failed.*\n  rejected: handler orders: quantity -1"):
+        score(tmp_path / "in", tmp_path / "out", ORDERS)
+    found = status(tmp_path / "out")
+    assert found.state == "failed"
+    assert found.reasons == ("rejected: handler orders: quantity -1 is negative",)
+    told = found.describe()
+    assert "every row so far, 20 rows failed (20 rejected)" in told
+    assert found.reasons[0] in told
+    assert "--max-errors 100%" in told
+    score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(max_errors="100%"))
+    assert status(tmp_path / "out").state == "complete"
+
+
+def test_the_status_tells_the_most_common_reasons_first_and_numbers_do_not_tell_them_apart(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    rows = orders(10)
+    quantity = pa.array([666, -1, -2, -3, -4, None, None, 1, 1, 1], pa.int64())
+    pq.write_table(rows.set_column(2, "quantity", quantity), tmp_path / "in" / "a.parquet")
+    score(tmp_path / "in", tmp_path / "out", ORDERS)
+    found = status(tmp_path / "out")
+    assert found.state == "complete"
+    kinds = ("rejected: handler orders: quantity -1 is negative", "invalid of field 'quantity'", "failed in")
+    assert len(found.reasons) == len(kinds)
+    for reason, kind in zip(found.reasons, kinds, strict=True):
+        assert reason.startswith(kind)
+    assert "ValueError: quantity 666 is poison" in found.reasons[2]
+    assert "every row" not in found.describe()
+
+
+def test_a_job_whose_first_rows_all_fail_says_so_while_it_runs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_FIRST_ROWS", 40)
+    write_bad(tmp_path / "all", 100, 100)
+    (tmp_path / "most").mkdir()
+    quantity = pa.array([1] + [-1] * 99, pa.int64())
+    pq.write_table(orders(100).set_column(2, "quantity", quantity), tmp_path / "most" / "a.parquet")
+    settings = Settings(max_errors="100%", batch_rows=10)
+    score(tmp_path / "all", tmp_path / "out-all", ORDERS, settings=settings)
+    told = [record.getMessage() for record in caplog.records if "rows failed" in record.getMessage()]
+    assert len(told) == 1
+    assert "each of the first" in told[0]
+    assert "a.parquet row" in told[0]
+    caplog.clear()
+    score(tmp_path / "most", tmp_path / "out-most", ORDERS, settings=settings)
+    assert not [record for record in caplog.records if "rows failed" in record.getMessage()]
 
 
 @pytest.mark.slow
