@@ -23,10 +23,20 @@ _SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packa
 def chosen(
     parser: argparse.ArgumentParser, arguments: Sequence[str], allowed: Mapping[str, Sequence[str]]
 ) -> argparse.Namespace:
-    """The options of a comparison with peers: lists of names checked, the folder of the cache made.
+    """The options of a comparison with peers: `chosen_names`, and the folder of `--cache` made."""
+    asked = chosen_names(parser, arguments, allowed)
+    asked.cache = asked.cache.absolute()
+    asked.cache.mkdir(parents=True, exist_ok=True)
+    return asked
+
+
+def chosen_names(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], allowed: Mapping[str, Sequence[str]]
+) -> argparse.Namespace:
+    """The options of a benchmark: lists of names checked.
 
     Args:
-        parser: knows `--cache` and the options of `allowed`.
+        parser: knows the options of `allowed`.
         arguments: what the user gave.
         allowed: of each option that is names with commas between them, the names.
     """
@@ -36,8 +46,6 @@ def chosen(
         if unknown := [item for item in found if item not in known]:
             parser.error(f"--{name}: no {', '.join(unknown)}; there are {', '.join(known)}")
         setattr(asked, name, found)
-    asked.cache = asked.cache.absolute()
-    asked.cache.mkdir(parents=True, exist_ok=True)
     return asked
 
 
