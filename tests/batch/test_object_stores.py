@@ -6,12 +6,9 @@ import io
 import json
 import pickle  # noqa: TID251 - what engines send work with
 import random
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs as pafs
 
 from parity import Handler, Int64, Schema
 from parity.errors import ConfigError, DatasetError, ResumeError
@@ -28,84 +24,10 @@ from parity_batch import Settings, score, status
 from parity_batch.folder import OutputFolder, path_below
 from parity_batch.places import without_secrets
 from parity_batch.storage import ObjectStore, StoredFile, store_at
+from tests.batch.buckets import Bucket
 from tests.batch.jobs import ORDERS, contents, orders, run, run_and_kill, write_orders
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass
-class Bucket:
-    """A bucket of the server, for one test."""
-
-    files: Any
-    name: str
-    options: str
-    rules: Path
-
-    def url(self, path: str) -> str:
-        return f"s3://{self.name}/{path}?{self.options}"
-
-    def contents(self, path: str) -> dict[str, bytes]:
-        """What `jobs.contents` tells of a folder on disk."""
-        root = f"{self.name}/{path}"
-        return {
-            name: self.read(f"{path}/{name}")
-            for name in self.names(path)
-            if root and name.rpartition("/")[2] not in ("_summary.json", ".parity.lock")
-        }
-
-    def names(self, path: str) -> list[str]:
-        root = f"{self.name}/{path}"
-        found = self.files.get_file_info(pafs.FileSelector(root, allow_not_found=True, recursive=True))
-        return sorted(item.path.removeprefix(f"{root}/") for item in found if item.is_file)
-
-    def read(self, path: str) -> bytes:
-        with self.files.open_input_stream(f"{self.name}/{path}") as stream:
-            return stream.read()
-
-    def write(self, path: str, data: bytes) -> None:
-        with self.files.open_output_stream(f"{self.name}/{path}") as stream:
-            stream.write(data)
-
-    def requests(self) -> list[str]:
-        return self.rules.with_suffix(".log").read_text().splitlines()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    rules = tmp_path_factory.mktemp("s3") / "rules"
-    rules.touch()
-    script = Path(__file__).with_name("s3_server.py")
-    process = subprocess.Popen([sys.executable, script, rules], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield int(process.stdout.readline()), rules
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-@pytest.fixture
-def bucket(
-    server: tuple[int, Path], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Bucket]:
-    port, rules = server
-    for name, value in (
-        ("AWS_ACCESS_KEY_ID", "key"),
-        ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-    ):
-        monkeypatch.setenv(name, value)
-    files = pafs.S3FileSystem(
-        endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
-    )
-    name = f"bucket-{abs(hash(request.node.name)):x}"
-    files.create_dir(name)
-    yield Bucket(files, name, f"endpoint_override=127.0.0.1:{port}&scheme=http", rules)
-    rules.write_text("")
 
 
 @pytest.fixture
