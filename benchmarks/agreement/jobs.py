@@ -102,7 +102,8 @@ def online(job: Job) -> None:
     """Start a server, and ask it for everything."""
     from parity_online.process import ServerProcess
 
-    options = [*job.options, "--gate", "off", "--timeout-s", "300", "--log-level", "warning"]
+    queue = ["--queue-rows", str(2 * _CONNECTIONS * _MOST_ROWS), "--timeout-s", "300"]
+    options = [*job.options, "--gate", "off", "--log-level", "warning", *queue]
     with ServerProcess([job.handler, *options]) as server, _Answers(job.output) as answers:
         asyncio.run(_ask(server.url, job, answers))
 
