@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from PIL import Image
 
 from parity import vision
@@ -19,9 +20,12 @@ from tests.vision.pictures import file_of, images, noise, photo
 NO_OPERATIONS = frozenset({"backends", "versions"})
 """Public functions that take nothing and tell something."""
 
+BOXES = torch.tensor([[1.0, 2.5, 9.0, 8.0], [2.0, 2.0, 14.0, 11.5]])
+
 CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "box_blur": {"kernel": 5},
+        "argmax": {"scores": torch.tensor([0.1, 0.7, 0.7])},
         "center_crop": {"size": (6, 5)},
         "crop": {"top": 1, "left": -2, "size": (6, 5)},
         "decode": {
@@ -32,6 +36,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "dilate": {"kernel": 5},
         "encode_jpeg": {"quality": 85, "subsampling": "4:2:0"},
+        "draw_boxes": {"boxes": [BOXES], "colour": (255, 0, 9), "width": 1},
         "encode_png": {},
         "equalize": {},
         "erode": {"kernel": 5},
@@ -43,6 +48,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "laplacian": {},
         "letterbox": {"size": (8, 9), "interpolation": "linear", "antialias": True, "fill": 7},
         "median_blur": {"kernel": 3},
+        "nms": {
+            "boxes": BOXES,
+            "scores": torch.tensor([0.3, 0.7]),
+            "iou": 0.5,
+            "classes": torch.tensor([0, 0]),
+            "min_score": 0.1,
+            "limit": 5,
+        },
         "normalize": {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4), "layout": "NCHW"},
         "nv12_to_rgb": {"standard": "bt601", "full_range": False},
         "pad": {"left": 1, "top": 2, "right": 3, "bottom": 4, "mode": "constant", "fill": 9},
@@ -52,6 +65,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "resize_shortest": {"side": 6, "interpolation": "cubic", "antialias": False},
         "rgb_to_gray": {},
         "rgb_to_hsv": {},
+        "roi_crop_resize": {"boxes": [BOXES], "size": (7, 9), "interpolation": "linear", "antialias": True},
+        "rotate": {"degrees": 30.0, "interpolation": "linear"},
         "rotate90": {"turns": 1},
         "sharpness": {},
         "swap_channels": {"order": (2, 1, 0)},
@@ -59,6 +74,13 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "to_float": {},
         "to_u8": {},
         "yuv_to_rgb": {"standard": "bt709", "full_range": True},
+        "topk": {"scores": torch.tensor([0.1, 0.7, 0.7]), "k": 2},
+        "warp_affine": {"matrix": [[1.1, 0.2, -3], [0, 1, 2.5]], "size": (7, 9), "interpolation": "linear"},
+        "warp_perspective": {
+            "matrix": [[1.1, 0.2, -3], [0, 1, 2.5], [0.001, 0, 1]],
+            "size": (7, 9),
+            "interpolation": "nearest",
+        },
     }
 )
 """The arguments beside the pictures, by the operation's name; all that it has."""

@@ -25,7 +25,7 @@ HOST = [backend for backend in vision.backends() if backend.place == "host"]
 def test_all_of_opencvs_paths_are_used_here() -> None:
     assert {backend.operation for backend in HOST} == {
         *("box_sum", "decode", "dilate", "erode", "flip", "gaussian_blur", "laplacian", "median_blur"),
-        *("pad", "resize", "rgb_to_gray", "rotate90", "swap_axes", "swap_channels", "to_planes"),
+        *("pad", "resize", "rgb_to_gray", "rotate90", "swap_axes", "swap_channels", "to_planes", "warp"),
     }
     for backend in HOST:
         assert backend.used, backend
@@ -41,6 +41,11 @@ PIPELINES: dict[str, tuple[float, Any]] = {
     "linear": (T1, lambda x: vision.resize(x, (31, 44), antialias=False)),
     "cubic": (T1, lambda x: vision.resize(x, (5, 90), interpolation="cubic", antialias=False)),
     "antialiased": (T0, lambda x: vision.resize(x, (5, 90), antialias=True)),
+    "warp": (T1, lambda x: vision.warp_affine(x, [[0.9, 0.3, -2], [-0.3, 0.9, 5]])),
+    "perspective": (
+        T1,
+        lambda x: vision.warp_perspective(x, [[1, 0.1, 0], [0, 1, 1], [0.01, 0.02, 1]], (30, 44)),
+    ),
     "blur": (T1, lambda x: vision.gaussian_blur(vision.pad(x, 4, 4, 4, 4), kernel=5, sigma=1.3)),
 }
 

@@ -111,6 +111,10 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
     "pad edge": lambda x: vision.pad(x, 1, 2, 3, 4, mode="edge"),
     "flip": lambda x: vision.flip(x, horizontal=True, vertical=True),
     "rotate90": lambda x: vision.rotate90(x, 1),
+    "warp": lambda x: vision.warp_affine(x, [[0.9, 0.2, -1.3], [0.1, 1.1, 0.4]], (8, 9)),
+    "warp nearest": lambda x: vision.warp_affine(x, [[0.9, 0, 1], [0, 1.1, 0]], interpolation="nearest"),
+    "perspective": lambda x: vision.warp_perspective(x, [[1, 0.1, 0], [0, 1, 1], [0.01, 0.02, 1]]),
+    "rotate": lambda x: vision.rotate(x, 33),
     "blur": lambda x: vision.gaussian_blur(vision.pad(x, 5, 5, 5, 5, mode="edge"), kernel=5, sigma=1.3),
     "crop, then linear": lambda x: vision.resize(
         vision.center_crop(vision.to_float(x), (20, 21)), (7, 9), antialias=False

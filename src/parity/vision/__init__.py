@@ -30,8 +30,13 @@ spaces      hue, saturation and value; luma and colour differences
 pointwise   threshold, invert, posterize, equalize
 filters     gaussian blur, and scores of sharpness and exposure
 windows     mean, least, greatest and middle values around a pixel
+warping     rotate by any angle, and by matrices
+regions     boxes of pictures, resized
+boxes       which boxes to keep, and boxes drawn
+ranking     the largest scores
 """
 
+from parity.vision.boxes import draw_boxes, nms
 from parity.vision.colour import normalize, rgb_to_gray, swap_channels, to_float, to_u8
 from parity.vision.decoding import ImageError, decode
 from parity.vision.encoding import encode_jpeg, encode_png
@@ -41,8 +46,11 @@ from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox
 from parity.vision.images import Images
 from parity.vision.meanings import versions
 from parity.vision.pointwise import equalize, invert, posterize, threshold
+from parity.vision.ranking import argmax, topk
+from parity.vision.regions import roi_crop_resize
 from parity.vision.resampling import resize, resize_longest, resize_shortest
 from parity.vision.spaces import hsv_to_rgb, nv12_to_rgb, rgb_to_hsv, yuv_to_rgb
+from parity.vision.warping import rotate, warp_affine, warp_perspective
 from parity.vision.windows import box_blur, dilate, erode, laplacian, median_blur
 
 __all__ = [
@@ -51,12 +59,14 @@ __all__ = [
     "ImageError",
     "Images",
     "Placement",
+    "argmax",
     "backends",
     "box_blur",
     "center_crop",
     "crop",
     "decode",
     "dilate",
+    "draw_boxes",
     "encode_jpeg",
     "encode_png",
     "equalize",
@@ -69,6 +79,7 @@ __all__ = [
     "laplacian",
     "letterbox",
     "median_blur",
+    "nms",
     "normalize",
     "nv12_to_rgb",
     "pad",
@@ -78,12 +89,17 @@ __all__ = [
     "resize_shortest",
     "rgb_to_gray",
     "rgb_to_hsv",
+    "roi_crop_resize",
+    "rotate",
     "rotate90",
     "sharpness",
     "swap_channels",
     "threshold",
     "to_float",
     "to_u8",
+    "topk",
     "versions",
+    "warp_affine",
+    "warp_perspective",
     "yuv_to_rgb",
 ]

@@ -12,11 +12,13 @@ from typing import Final
 
 VERSIONS: Final = MappingProxyType(
     {
+        "argmax": 1,
         "box_blur": 1,
         "center_crop": 1,
         "crop": 1,
         "decode": 1,
         "dilate": 1,
+        "draw_boxes": 1,
         "encode_jpeg": 1,
         "encode_png": 1,
         "equalize": 1,
@@ -29,6 +31,7 @@ VERSIONS: Final = MappingProxyType(
         "laplacian": 1,
         "letterbox": 1,
         "median_blur": 1,
+        "nms": 1,
         "normalize": 1,
         "nv12_to_rgb": 1,
         "pad": 1,
@@ -38,12 +41,17 @@ VERSIONS: Final = MappingProxyType(
         "resize_shortest": 1,
         "rgb_to_gray": 1,
         "rgb_to_hsv": 1,
+        "roi_crop_resize": 1,
+        "rotate": 1,
         "rotate90": 1,
         "sharpness": 1,
         "swap_channels": 1,
         "threshold": 1,
         "to_float": 1,
         "to_u8": 1,
+        "topk": 1,
+        "warp_affine": 1,
+        "warp_perspective": 1,
         "yuv_to_rgb": 1,
     }
 )

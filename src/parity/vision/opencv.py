@@ -172,3 +172,17 @@ def to_planes(pixels: Pixels) -> Pixels:
 def swap_axes(image: Pixels) -> Pixels:
     """(W, H, C) of one (H, W, C) picture."""
     return torch.from_numpy(_with_channels(_cv2().transpose(image.contiguous().numpy())))
+
+
+def warp(image: Pixels, x: Pixels, y: Pixels) -> Pixels:
+    """(height, width, C) float32 of one (H, W, C) picture at places (height, width) float64, linearly."""
+    cv2 = _cv2()
+    rows, columns, _ = image.shape
+    across, down = (
+        # Two pixels outside is as good as anywhere outside, and float32 is finest near the picture.
+        place.nan_to_num(-2.0, count + 1.0, -2.0).clamp_(-2.0, count + 1.0).to(torch.float32).numpy()
+        for place, count in ((x, columns), (y, rows))
+    )
+    pixels = image.contiguous().numpy().astype(np.float32, copy=False)
+    found = cv2.remap(pixels, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+    return torch.from_numpy(_with_channels(found))

@@ -1,0 +1,57 @@
+"""The largest scores and where they are; of equal ones the lowest index comes first, on every device."""
+
+from __future__ import annotations
+
+import torch
+
+from parity.errors import ConfigError
+from parity.vision.arguments import kind, whole
+from parity.vision.meanings import note_use
+
+
+def topk(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k largest along the last axis, descending, and their indexes; NaN counts as the largest.
+
+    Args:
+        scores: (..., n) numbers.
+        k: how many, at most n.
+
+    Returns:
+        Values (..., k) of the scores' dtype and indexes (..., k) int64.
+
+    Raises:
+        ConfigError: there are fewer than k, or scores are no tensor of numbers.
+    """
+    scores = _scores("topk", scores)
+    k = whole("topk", "k", k, least=0, most=scores.shape[-1])
+    values, indexes = scores.sort(dim=-1, descending=True, stable=True)
+    return values[..., :k], indexes[..., :k]
+
+
+def argmax(scores: torch.Tensor) -> torch.Tensor:
+    """The index of the largest along the last axis, (...) int64; of the first NaN where there is one.
+
+    Args:
+        scores: (..., n) numbers, n of 1 or more.
+
+    Raises:
+        ConfigError: there is none, or scores are no tensor of numbers.
+    """
+    scores = _scores("argmax", scores)
+    count = scores.shape[-1]
+    if count == 0:
+        raise ConfigError(f"argmax: scores is {kind(scores)}; expected one or more along the last axis")
+    found = (scores == scores.amax(dim=-1, keepdim=True)) | (scores != scores)
+    return torch.where(found, torch.arange(count, device=scores.device), count).amin(dim=-1)
+
+
+def _scores(operation: str, scores: object) -> torch.Tensor:
+    note_use(operation)
+    if (
+        not isinstance(scores, torch.Tensor)
+        or scores.ndim == 0
+        or scores.dtype == torch.bool
+        or scores.is_complex()
+    ):
+        raise ConfigError(f"{operation}: scores is {kind(scores)}; expected a tensor of numbers (..., n)")
+    return scores
