@@ -4,6 +4,9 @@ A client may send its next request on an idle connection just when the server cl
 closed with that request unread answers with a reset, which looks like a crash. So an idle connection is
 first closed for writing only, which the client sees as its end, and what still comes is read and dropped. A
 connection on which nothing has been asked yet, or half a head, is given a moment to ask and be answered.
+
+The time that a connection may be idle is watched by one timer, which looks when it fires; uvicorn makes and
+cancels one for each request.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class ClosingProtocol(HttpToolsProtocol):
     _retires = False
     _is_half_closed = False
     _end_timer: asyncio.TimerHandle | None = None
+    _answered_at = 0.0
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -59,7 +63,33 @@ class ClosingProtocol(HttpToolsProtocol):
         """The connection is gone."""
         if self._end_timer is not None:
             self._end_timer.cancel()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """An answer has been written: the next request of the pipeline begins, or the connection is idle."""
+        self._answered_at = self.loop.time()
+        if self.pipeline or self.timeout_keep_alive_task is None:
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has been idle for so long; look again later if not."""
+        self.timeout_keep_alive_task = None
+        if self._in_head or (self.cycle is not None and not self.cycle.response_complete):
+            return  # the next answer sets the timer
+        left_s = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Let the timer be: it looks for itself."""
 
     def _note_last(self) -> None:
         if self._retires and self.cycle is not None:

@@ -39,7 +39,7 @@ async def read_encoded(request: Request, body: bytes, limit_bytes: int) -> bytes
 
 async def write_encoded(request: Request, answer: Answer) -> Answer:
     """The answer, compressed where the client takes it so and something is won."""
-    if request.accepts is None or len(answer.body) < _LEAST_BYTES:
+    if request.accepts is None or not is_worth_encoding(answer):
         return answer
     encoding = accepted(request.accepts)
     if encoding is None:
@@ -53,6 +53,11 @@ async def write_encoded(request: Request, answer: Answer) -> Answer:
         (b"vary", b"accept-encoding"),
     ]
     return Answer(answer.status, headers, body)
+
+
+def is_worth_encoding(answer: Answer) -> bool:
+    """Whether an answer is large enough for something to be won."""
+    return len(answer.body) >= _LEAST_BYTES
 
 
 def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:

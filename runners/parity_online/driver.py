@@ -1,4 +1,4 @@
-"""Gives the pure batcher time and a slot: one asyncio loop, one timer, one future a request.
+"""Gives the pure batcher time and a slot: one asyncio loop, one timer, one promise a request.
 
 Everything here runs on the event loop's thread. What a batch does and where it runs (a thread, or the loop
 itself) is `run_batch`'s business; the driver only waits for its future.
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from parity.errors import ParityError
-from parity_online.batcher import Batcher, BatchingPolicy, Priority, Step, Ticket
+from parity_online.batcher import Batcher, BatchingPolicy, Priority, QueueFullError, Step, Ticket
+from parity_online.promise import Promise
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -50,10 +51,10 @@ class Observer(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Waiter(Generic[Item, Answer]):
-    """An item and the future of whoever waits for it."""
+    """An item and the promise to whoever waits for it."""
 
     item: Item
-    future: asyncio.Future[Answer]
+    future: Promise[Answer]
     is_gone: Callable[[], bool] | None
 
 
@@ -151,17 +152,44 @@ class Driver(Generic[Item, Answer]):
             DrainingError: the driver takes no more work.
             DeadlineExceededError: (from the future) the deadline passed first.
         """
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        self.offer(future, item, rows, key=key, deadline=deadline, priority=priority, is_gone=is_gone)
+        return future
+
+    def offer(
+        self,
+        promise: Promise[Answer],
+        item: Item,
+        rows: int = 1,
+        *,
+        key: Hashable = None,
+        deadline: float | None = None,
+        priority: Priority = "normal",
+        is_gone: Callable[[], bool] | None = None,
+    ) -> None:
+        """As `submit`, for a promise of the caller's; where this raises, the promise is left alone."""
         if self._is_draining:
             raise DrainingError("the server is shutting down; send the request elsewhere")
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        waiter = _Waiter(item, future, is_gone)
+        waiter = _Waiter(item, promise, is_gone)
         try:
             self._batcher.offer(
                 waiter, self._clock(), rows=rows, key=key, deadline=deadline, priority=priority
             )
-        finally:
+        except QueueFullError:
+            self._pump_soon()  # it may have found leavers
+            raise
+        if not self._pump_is_due and self._must_look(deadline):
             self._pump_soon()
-        return future
+
+    def _must_look(self, deadline: float | None) -> bool:
+        """Whether a new item changes anything now: a slot may take it, or the timer would be late for it.
+
+        Where all slots are busy, the first of them to be free looks; a turn of the loop for each request
+        would cost a system call.
+        """
+        return self._slot_free or (
+            deadline is not None and (self._timer is None or deadline < self._timer_at)
+        )
 
     async def submit_parts(
         self,
@@ -338,7 +366,7 @@ def _nobody_waits(waiter: _Waiter[Item, Answer]) -> bool:
     return waiter.future.done() or (waiter.is_gone is not None and waiter.is_gone())
 
 
-def _resolve(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
+def _resolve(future: Promise[Answer], answer: Answer | BaseException) -> None:
     if future.done():
         return
     if isinstance(answer, BaseException):

@@ -34,7 +34,11 @@ async def open_model(model: ServedModel) -> None:
     """Load a model, warm it up, run its goldens, and set the state that they earn it."""
     await model.load(warm_up)
     gate = model.settings.gate
-    divergences = [] if gate == "off" else await divergences_of(model)
+    model.metrics.is_rehearsing = True
+    try:
+        divergences = [] if gate == "off" else await divergences_of(model)
+    finally:
+        model.metrics.is_rehearsing = False
     for divergence in divergences:
         model.metrics.gate_divergences.inc()
         logger.warning(

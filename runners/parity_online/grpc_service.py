@@ -24,13 +24,14 @@ from parity.errors import ParityError, RunnerError
 from parity_online import logs
 from parity_online.app import EXTENSIONS, SERVER_NAME, model_config
 from parity_online.columns import read_body
-from parity_online.fastpath import FastPath, Route
+from parity_online.fastpath import FastPath
 from parity_online.grpc_protocol import PROTOCOL, ROWS_KEY, details, render
 from parity_online.keys import Keys
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, as_problem, new_id
 from parity_online.repository import Repository
 from parity_online.request import Request, read_headers
+from parity_online.route import Route
 from parity_online.settings import ServerSettings
 from parity_online.triton import repository_index, statistics
 
@@ -242,7 +243,7 @@ class Service:
         started = time.perf_counter()
         try:
             read_headers(request, _headers_of(context))
-            self._fast.identify(request)
+            self._fast.admission.identify(request)
             left = context.time_remaining()
             if left is not None and left > 0:
                 request.timeout_s = left if request.timeout_s is None else min(left, request.timeout_s)

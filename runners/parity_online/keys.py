@@ -14,6 +14,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import ipaddress
 import re
 import secrets
 import sys
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from parity.errors import ConfigError, did_you_mean
+from parity.errors import ConfigError, did_you_mean, shown
 from parity_online.problems import ProblemError
 
 Scope = Literal["infer", "manage"]
@@ -104,6 +105,31 @@ def require_same_site(headers: Iterable[tuple[bytes, bytes]]) -> None:
     raise ProblemError(
         403, "cross_site", "a page of another site may not manage models; ask from this server's own pages"
     )
+
+
+def require_local_host(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request that reached loopback under another name: a site that calls itself by our address.
+
+    Raises:
+        ProblemError: (403) its `Host` is neither localhost nor an address of loopback.
+    """
+    host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1").strip().lower()
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name and not is_loopback(name) and not name.endswith(".localhost"):
+        raise ProblemError(
+            403,
+            "cross_site",
+            f"Host {shown(host)}: this server is bound to loopback, and without API keys it is managed under "
+            "localhost or 127.0.0.1 only; ask there, or start it with --api-keys",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine's own, for nobody else to reach."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def read_keys(path: Path) -> Keys:

@@ -142,7 +142,13 @@ class CaptureMetrics:
 
 
 class ModelMetrics:
-    """The series of one model, bound to its labels; also the observer of its driver."""
+    """The series of one model, bound to its labels; also the observer of its driver.
+
+    Attributes:
+        statistics: what Triton's extension tells.
+        is_rehearsing: whether its batches are goldens at start, which nobody has asked for: statistics and
+            aliases, which count what clients asked, leave them out.
+    """
 
     def __init__(self, metrics: Metrics, name: str, version: str) -> None:
         labels = (name, version)
@@ -150,6 +156,7 @@ class ModelMetrics:
         self._metrics = metrics
         self._devices: set[str] = set()
         self.statistics = Statistics()
+        self.is_rehearsing = False
         self._tally = metrics.aliases.tally(name, version)
         self._request_seconds = {p: metrics.request_seconds.labels(*labels, p) for p in PROTOCOLS}
         self._ok = {p: metrics.answers.labels(*labels, p, "200") for p in PROTOCOLS}
@@ -203,6 +210,8 @@ class ModelMetrics:
         for wait_s in waits_s:
             observe(wait_s)
         self._batch_rows.observe(rows)
+        if self.is_rehearsing:
+            return
         self.statistics.dispatched(waits_s)
         if self._tally is not None:
             self._tally.dispatched(waits_s)
@@ -222,11 +231,13 @@ class ModelMetrics:
             if child is not None:
                 child.observe(seconds)
         self._rows.inc(rows - len(result.errors))
+        for error in result.errors:
+            self._row_errors[error.kind].inc()
+        if self.is_rehearsing:
+            return
         self.statistics.scored(rows, rows - len(result.errors), result.timings)
         if self._tally is not None:
             self._tally.scored(rows - len(result.errors), requests, result.timings)
-        for error in result.errors:
-            self._row_errors[error.kind].inc()
 
     def lost_slot(self, cause: str) -> None:
         """A slot was lost: "hung" or "died"."""

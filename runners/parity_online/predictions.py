@@ -12,6 +12,7 @@ raw bytes, a form   one row, as an object is; see `parity.codec.form_body`
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, cast
 
 from parity.codec.decoded import RowInvalidError
@@ -21,12 +22,15 @@ from parity.codec.values import has_image_signature
 from parity.errors import RowError, shown
 from parity_online import arrow_body, logs
 from parity_online.call import Call
-from parity_online.columns import no_rows, read_body
+from parity_online.columns import LARGE_BODY_BYTES, no_rows, read_body
 from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
 from parity_online.request import require_json
 from parity_online.served import RowsWork, Texts
 
 logger = logging.getLogger(__name__)
+
+_JSON_TYPES = (b"application/json", b"")
+"""How a request says that its body is JSON, or says nothing; `require_json` knows more spellings."""
 
 
 async def answer(call: Call, body: bytes) -> Answer:
@@ -48,12 +52,12 @@ async def answer(call: Call, body: bytes) -> Answer:
         inputs = model.loaded.inputs
         if media == "multipart/form-data":
             content_type = call.request.content_type.decode("latin-1")
-            return await _answer_row(call, form_row(inputs, body, content_type))
-        return await _answer_row(call, raw_row(inputs, body))
+            return await _answer_row(call, len(body), lambda: form_row(inputs, body, content_type))
+        return await _answer_row(call, len(body), lambda: raw_row(inputs, body))
     require_json(call.request)
     value: Any = await read_body(len(body), lambda: loads(body))
     if isinstance(value, dict):
-        return await _answer_row(call, cast("dict[str, Any]", value))
+        return await _answer_row(call, len(body), lambda: cast("dict[str, Any]", value))
     if isinstance(value, list):
         return await _answer_list(call, cast("list[Any]", value), len(body))
     raise ProblemError(
@@ -61,23 +65,53 @@ async def answer(call: Call, body: bytes) -> Answer:
     )
 
 
-async def _answer_row(call: Call, value: dict[str, Any]) -> Answer:
+def read_row(call: Call, body: bytes) -> RowsWork | None:
+    """The row of a small JSON body that is one object; None where it may be anything else.
+
+    Raises:
+        MalformedError, ProblemError: see `answer`.
+    """
+    if body[:1] != b"{" or len(body) > LARGE_BODY_BYTES:
+        return None
+    if call.request.content_type not in _JSON_TYPES or call.request.json_length is not None:
+        return None
+    call.model.require_ready()
+    return _row_work(call, loads(body))
+
+
+def tell_row(call: Call, texts: Texts) -> Answer:
+    """The answer to a request of one row.
+
+    Raises:
+        ProblemError: the row has none.
+    """
+    call.request.ran = texts.ran
+    text = texts.rows[0]
+    if isinstance(text, RowError):
+        raise rows_problem([text], show_failures=call.show_failures, batch=texts.batch)
+    return json_answer(200, text, call.request.id)
+
+
+def _row_work(call: Call, value: dict[str, Any]) -> RowsWork:
     model = call.model
-    driver = model.require_ready()
     try:
         row = model.decoder.decode_one(value)
     except RowInvalidError as exc:
         model.metrics.refused_rows(1)
         raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
-    work = RowsWork((row,), call.origin)
+    return RowsWork((row,), call.origin)
+
+
+async def _answer_row(call: Call, size: int, value: Callable[[], dict[str, Any]]) -> Answer:
+    driver = call.model.require_ready()
+    work = await read_body(size, lambda: _row_work(call, value()))
     texts = await driver.submit(
-        work, deadline=call.deadline, priority=call.request.priority, is_gone=call.request.is_gone
+        work,
+        deadline=call.deadline,
+        priority=call.request.priority,
+        is_gone=call.request.is_gone,
     )
-    call.request.ran = cast("Texts", texts).ran
-    text = cast("Texts", texts).rows[0]
-    if isinstance(text, RowError):
-        raise rows_problem([text], show_failures=call.show_failures, batch=cast("Texts", texts).batch)
-    return json_answer(200, text, call.request.id)
+    return tell_row(call, cast("Texts", texts))
 
 
 def _is_file(call: Call, media: str, body: bytes) -> bool:

@@ -73,9 +73,9 @@ class ProblemError(ParityError):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """A finished response."""
+    """A finished response; not frozen, which would cost each request a microsecond."""
 
     status: int
     headers: Headers

@@ -3,7 +3,7 @@
 Uvicorn's HTTP protocol stays in charge of the connection: parsing, keep-alive, pipelining, shutdown. For a
 POST to an inference route whose body is small and not chunked this subclass keeps the request to itself;
 anything else goes on to uvicorn and so to the ASGI app, which answers the same routes in the same way, only
-slower.
+slower. Where the whole request has come at once and its head is known, not even the parser is asked.
 
 The overridden methods are not public API: `is_supported` says whether this uvicorn has them.
 """
@@ -19,11 +19,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from parity_online.closing import ClosingProtocol
-from parity_online.fastpath import FastPath, Route
-from parity_online.problems import Answer, ProblemError, new_id, render
+from parity_online.fastpath import FastPath
+from parity_online.heads import HeadProtocol
+from parity_online.known_heads import KnownHead
+from parity_online.problems import Answer, ProblemError, new_id
 from parity_online.request import Request, read_headers, slow_body
-from parity_online.wire import status_line as _status_line
+from parity_online.route import Route
 from parity_online.wire import write_answer
 
 logger = logging.getLogger(__name__)
@@ -31,14 +32,19 @@ logger = logging.getLogger(__name__)
 SMALL_BODY_BYTES = 65536
 """Larger bodies need uvicorn's flow control."""
 
-HEAD_S = 20.0
-"""How long the head of a request may take: a client that trickles it holds no connection for ever."""
-
-HEAD_BYTES = 65536
-"""The largest head of a request."""
-
-_OVERRIDDEN = ("on_message_begin", "on_headers_complete", "on_body", "on_message_complete")
-_USED = ("on_response_complete", "on_url", "on_header", "shutdown", "connection_made", "connection_lost")
+_OVERRIDDEN = (
+    "on_message_begin",
+    "on_headers_complete",
+    "on_body",
+    "on_message_complete",
+    "on_response_complete",
+    "on_url",
+    "on_header",
+    "send_400_response",
+    "timeout_keep_alive_handler",
+    "_unset_keepalive_if_required",
+)
+_USED = ("shutdown", "connection_made", "connection_lost")
 
 
 def is_supported() -> bool:
@@ -83,45 +89,82 @@ class _Exchange:
         self.route = route
         self.transport = protocol.transport
 
+    def tell(self, answer: Answer | None) -> None:
+        """Write the answer; end a connection that is owed one and gets none. Never raises."""
+        try:
+            if answer is None:
+                self.transport.close()
+            elif not self.transport.is_closing():
+                write_answer(self, answer)
+        except Exception as exc:
+            logger.error("event=respond_failed", exc_info=exc)
+            self.transport.close()
+
 
 _NO_EVENT = _NoEvent()
 
 
-class FastProtocol(ClosingProtocol):
+class FastProtocol(HeadProtocol):
     """Uvicorn's protocol with a short cut, for `uvicorn.Config(http=...)` with a `FastPath` as the app."""
 
     scope: Any
     _body_timer: asyncio.TimerHandle | None = None
-    _head_timer: asyncio.TimerHandle | None = None
-    _head_bytes = 0
+    _fast: FastPath | None = None
+    _is_between = True
+    """Whether the parser has read no byte of a next request."""
+    _tells_own = False
+    """Whether the head of the last request tells something that no other will."""
 
     def connection_made(self, transport: Any) -> None:
-        """A client connects; it must send the head of a request in time."""
+        """A client connects."""
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(HEAD_S, self._close_slow_head)
+        self._fast = self.app if isinstance(self.app, FastPath) else None
 
     def on_message_begin(self) -> None:
         """A request begins; its scope is built later, if at all."""
-        self._in_head = True
-        self._head_bytes = 0
+        self._begin_head()
+        self._is_between = False
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
         self.scope = None
 
     def data_received(self, data: bytes) -> None:
+        """Answer a request that is whole and known; parse anything else."""
+        cycle, fast = self.cycle, self._fast
+        is_fresh = self._is_between and not self._is_half_closed
+        if is_fresh and fast is not None and (cycle is None or cycle.response_complete):
+            found = fast.known_heads.find(data)
+            if found is not None:
+                self._take_known(fast, *found)
+                return
+            heads = self._heads
+            self._parse(data)
+            exchange = self.cycle
+            if (
+                type(exchange) is _Exchange
+                and exchange is not cycle
+                and self._is_between
+                and self._heads == heads + 1
+                and exchange.keep_alive
+                and not self._tells_own
+            ):
+                fast.known_heads.learn(data, exchange.body, exchange.route, exchange.request)
+        else:
+            self._parse(data)
+
+    def _take_known(self, fast: FastPath, known: KnownHead, body: bytes) -> None:
+        self._cancel_head_timer()
+        client = None if self.client is None else self.client[0]
+        request = known.request.again(self.transport.is_closing, client)
+        self.cycle = exchange = _Exchange(self, known.route, request, keep_alive=not self._retires)
+        exchange.body = body
+        self._in_head = False
+        self._respond(fast, exchange)
+
+    def _parse(self, data: bytes) -> None:
         """Parse what came; a body that has not come whole by now must do so in the request's time."""
         super().data_received(data)
-        if self._in_head and self.parser is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES:
-                self._close_with(431, f"the head of the request has more than {HEAD_BYTES} bytes")
-                return
-            if self._head_timer is None and self._head_bytes:
-                self._head_timer = self.loop.call_later(HEAD_S, self._close_slow_head)
-        elif self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
         exchange = self.cycle
         if type(exchange) is _Exchange and exchange.more_body and self._body_timer is None:
             timeout_s = exchange.route.nominal.settings.timeout_s
@@ -132,8 +175,6 @@ class FastProtocol(ClosingProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and with it whatever it still owed."""
         self._cancel_body_timer()
-        if self._head_timer is not None:
-            self._head_timer.cancel()
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
@@ -160,28 +201,19 @@ class FastProtocol(ClosingProtocol):
 
     def on_message_complete(self) -> None:
         """Answer the request."""
-        exchange = self.cycle
-        if type(exchange) is not _Exchange:
+        self._is_between = True
+        exchange, fast = self.cycle, self._fast
+        if type(exchange) is not _Exchange or fast is None:
             super().on_message_complete()
             return
-        exchange.more_body = False
         self._cancel_body_timer()
-        fast: FastPath = self.app  # pyright: ignore[reportAssignmentType] - `_exchange` has looked
-        _advance(exchange, fast.respond(exchange.route, exchange.request, exchange.body, time.perf_counter()))
+        self._respond(fast, exchange)
 
-    def _close_slow_head(self) -> None:
-        self._head_timer = None
-        self._close_with(408, f"the head of the request did not arrive within {HEAD_S:g} s")
-
-    def _close_with(self, status: int, message: str) -> None:
-        """End a connection whose request never began."""
-        if self.transport.is_closing():
-            return
-        if self._head_bytes:
-            answer = render(ProblemError(status, "head", message), new_id(), close=True)
-            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
-            self.transport.write(_status_line(status) + head + b"\r\n" + answer.body)
-        self.transport.close()
+    def _respond(self, fast: FastPath, exchange: _Exchange) -> None:
+        exchange.more_body = False
+        asked = (exchange.route, exchange.request, exchange.body, time.perf_counter())
+        if not fast.respond_soon(*asked, exchange.tell):
+            _advance(exchange, fast.respond(*asked))
 
     def _refuse_slow_body(self, exchange: _Exchange, timeout_s: float) -> None:
         self._body_timer = None
@@ -200,8 +232,8 @@ class FastProtocol(ClosingProtocol):
             self._body_timer = None
 
     def _exchange(self) -> _Exchange | None:
-        fast = self.app
-        if self.expect_100_continue or not isinstance(fast, FastPath):
+        fast = self._fast
+        if self.expect_100_continue or fast is None:
             return None
         route = fast.route(self.url)
         parser = self.parser
@@ -219,6 +251,7 @@ class FastProtocol(ClosingProtocol):
         if request.length is None or request.length > min(SMALL_BODY_BYTES, fast.body_limit_bytes):
             return None
         request.is_read = True
+        self._tells_own = request.id is not None or request.trace is not None
         keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
         return _Exchange(self, route, request, keep_alive)
 

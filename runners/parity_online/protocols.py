@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from parity_online import predictions, torchserve, v1, v2
-from parity_online.call import Call, Protocol
+from parity_online.call import Call, OneRow, Protocol
 from parity_online.problems import render
 
 __all__ = ["PROTOCOLS", "Call", "Protocol"]
@@ -17,6 +17,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         answer=predictions.answer,
         render=torchserve.render,
         verbs=("POST", "PUT"),
+        one_row=OneRow(predictions.read_row, predictions.tell_row),
     ),
     Protocol(
         name="v2",

@@ -274,8 +274,10 @@ def scan(folder: Path) -> dict[Key, Path]:
 
 def home(loaded: LoadedHandler) -> Path | None:
     """Where a handler's files are to be looked at: its folder, or its archive."""
-    place = Path(loaded.ref) if loaded.ref else None
-    return place if place is not None and place.suffix == SUFFIX and not place.is_dir() else loaded.root
+    for text in (loaded.ref, loaded.ref.rpartition(":")[0]):  # made.parity, made.parity:Class
+        if text and Path(text).suffix == SUFFIX and not Path(text).is_dir():
+            return Path(text)
+    return loaded.root
 
 
 def _archives(version: Path) -> list[Path]:

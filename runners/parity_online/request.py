@@ -74,6 +74,23 @@ class Request:
         """The content type without its parameters, in lower case."""
         return self.content_type.decode("latin-1").partition(";")[0].strip().lower()
 
+    def again(self, is_gone: Callable[[], bool], client: str | None) -> Request:
+        """The next request with the same head, whose body has come whole."""
+        return Request(
+            is_gone,
+            timeout_s=self.timeout_s,
+            length=self.length,
+            is_read=True,
+            version=self.version,
+            content_type=self.content_type,
+            encoding=self.encoding,
+            accepts=self.accepts,
+            json_length=self.json_length,
+            priority=self.priority,
+            client=client,
+            credentials=self.credentials,
+        )
+
     @classmethod
     def of(cls, receive: Receive) -> Request:
         """A request of which nothing has been read yet."""

@@ -54,9 +54,9 @@ TIMER_SLACK_S = 0.001
 State = Literal["loading", "ready", "recovering", "refused", "failed", "draining"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Texts:
-    """Answers as JSON objects.
+    """Answers as JSON objects; not frozen, which would cost each request a microsecond.
 
     Attributes:
         rows: for each row of the work its JSON text, or why there is none; rows count from 0 in the work.
@@ -86,9 +86,12 @@ class Columns:
     ran: Ran | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RowsWork:
-    """Decoded rows that want JSON objects back; for a capture, the request and the rows' numbers in it."""
+    """Decoded rows that want JSON objects back; for a capture, the request and the rows' numbers in it.
+
+    Not frozen, which would cost each request a microsecond.
+    """
 
     rows: tuple[Any, ...]
     origin: Origin | None = None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import ipaddress
 import logging
 import signal
 import socket
@@ -36,10 +35,10 @@ from parity.result import Result
 from parity_online import logs
 from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
-from parity_online.closing import ClosingProtocol
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
-from parity_online.keys import Keys, read_keys
+from parity_online.heads import HeadProtocol
+from parity_online.keys import Keys, is_loopback, read_keys
 from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
@@ -124,7 +123,7 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
     _require_shadows(offer, known)
     listener = _bind(settings)
     keys = None if settings.api_keys is None else read_keys(settings.api_keys)
-    if not _is_loopback(settings.host):
+    if not is_loopback(settings.host):
         _warn_if_open(settings)
     rare = build_app(models, families, repository if settings.management else None)
     spans = None if settings.otel_endpoint is None else Spans(settings.otel_endpoint)
@@ -177,13 +176,6 @@ def _all_of(shadows: Sequence[Shadow]) -> Mirror:
             shadow.offer(batch, result, shares)
 
     return mirror
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _warn_if_open(settings: ServerSettings) -> None:
@@ -366,7 +358,7 @@ class _Server(uvicorn.Server):
         logger.info("event=draining signal=%s", signal.Signals(sig).name)
 
     def _start_draining(self) -> None:
-        self._app.is_draining = True
+        self._app.admission.is_draining = True
         for model in self._models:
             model.set_state("draining", "the server is shutting down; send the request elsewhere")
 
@@ -402,7 +394,7 @@ class _Server(uvicorn.Server):
 def _protocol(settings: ServerSettings) -> type[asyncio.Protocol] | Literal["httptools"]:
     if not is_supported():
         return "httptools"
-    return FastProtocol if settings.http == "fast" else ClosingProtocol
+    return FastProtocol if settings.http == "fast" else HeadProtocol
 
 
 def _bind(settings: ServerSettings) -> socket.socket:

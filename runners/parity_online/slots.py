@@ -393,7 +393,7 @@ class Slots:
             )
         try:
             await lanes[0].run(engine.__enter__)
-            batch_s = await lanes[0].run(lambda: self._warm_up(engine))
+            batch_s = await self._warm(engine, lanes[0])
             if self._is_closed:
                 raise RunnerError(f"model {self._name} was closed while a slot was opened")
         except BaseException:
@@ -409,6 +409,26 @@ class Slots:
                 late.cancel()
         self._places[number] = _Place(number, engine, lanes)
         return batch_s
+
+    async def _warm(self, engine: EngineLike, lane: Slot) -> float:
+        """Warm an engine up; the seconds that a warm batch takes.
+
+        Raises:
+            StartTimeoutError: a replica takes longer than it may; the caller ends it.
+        """
+        warming = lane.run(lambda: self._warm_up(engine))
+        if not isinstance(engine, RemoteEngine):
+            return await warming
+        try:
+            async with asyncio.timeout(self._start_timeout_s):
+                return await warming
+        except TimeoutError as exc:
+            if warming.done() and not warming.cancelled():
+                raise
+            raise StartTimeoutError(
+                f"a replica of {self._name} on {engine.profile.device} took longer than "
+                f"{self._start_timeout_s:g} s to warm up (--start-timeout), and was ended"
+            ) from exc
 
     def _note_exit(self, done: asyncio.Future[None]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:

@@ -26,6 +26,7 @@ _CYCLE_ATTRIBUTES = (
     "transport",
 )
 _known_classes: dict[type, bool] = {}
+_starts: dict[int, tuple[list[tuple[bytes, bytes]], bytes]] = {}
 
 
 async def send_answer(answer: Answer, receive: Receive, send: Send) -> None:
@@ -61,8 +62,8 @@ def sending(receive: Receive, send: Send) -> Send:
 
 def write_answer(cycle: Any, answer: Answer) -> None:
     """Write a whole answer to the transport of a request cycle, and end the cycle."""
-    parts = [_STATUS_LINES[answer.status]]
-    for name, value in (*cycle.default_headers, *answer.headers):
+    parts = [_start(answer.status, cycle.default_headers)]
+    for name, value in answer.headers:
         parts += (name, b": ", value, b"\r\n")
     if (b"connection", b"close") in answer.headers:
         cycle.keep_alive = False
@@ -75,6 +76,16 @@ def write_answer(cycle: Any, answer: Answer) -> None:
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
+
+
+def _start(status: int, defaults: list[tuple[bytes, bytes]]) -> bytes:
+    """The first lines of an answer; uvicorn makes another list of default headers each second."""
+    kept = _starts.get(status)
+    if kept is not None and kept[0] is defaults:
+        return kept[1]
+    text = _STATUS_LINES[status] + b"".join(name + b": " + value + b"\r\n" for name, value in defaults)
+    _starts[status] = (defaults, text)
+    return text
 
 
 def _is_known(cycle: object) -> bool:

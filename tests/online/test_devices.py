@@ -26,6 +26,8 @@ class Slow(Handler):
         self.device = context.device
 
     def inference(self, inputs):
+        while Path(__file__).with_name("hang-warm").exists():
+            time.sleep(0.01)
         return {**inputs, "device": [self.device] * len(inputs["x"])}
 """
 
@@ -91,6 +93,21 @@ def test_a_replica_that_hangs_while_it_loads_is_ended_and_started_again(folder: 
         server.await_event("ready")
         assert ask(server.url, "POST", "/predictions/slow", {"x": 3})[2] == {"x": 3, "device": "cpu"}
         assert len(replicas_of(server)) == 1
+        assert server.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_replica_that_hangs_while_it_warms_up_is_ended_and_started_again(folder: Path):
+    (folder / "hang-warm").touch()
+    arguments = [str(folder), "--replicas", "1", "--start-timeout", "10"]
+    with ServerProcess(arguments, wait_ready=False) as server:
+        until(lambda: bool(replicas_of(server)))
+        (hung,) = replicas_of(server)
+        until(lambda: "took longer than 10 s to warm up" in ready(server)[1], 60)
+        (folder / "hang-warm").unlink()
+        assert psutil.wait_procs([hung], timeout=20)[1] == []
+        server.await_event("ready")
+        assert ask(server.url, "POST", "/predictions/slow", {"x": 3})[2] == {"x": 3, "device": "cpu"}
         assert server.stop() == 0
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from parity_online.batcher import BatchingPolicy, QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError, Driver
+from parity_online.promise import Callback
 from tests.online.virtual_time import run
 
 
@@ -333,5 +334,71 @@ def test_draining_gives_up_after_its_time():
         assert await driver.drain(timeout_s=12.0) == 2
         answers = await asyncio.gather(*futures, return_exceptions=True)
         assert [type(answer) for answer in answers] == [str, DrainingError, DrainingError]
+
+    run(main())
+
+
+def test_a_callback_hears_at_once_and_once_what_a_future_would():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        model, heard = Model(), dict[str, tuple[object, float]]()
+
+        def listen(name: str) -> Callback[str]:
+            def told(answer: str | None, error: BaseException | None) -> None:
+                assert name not in heard
+                heard[name] = (answer if error is None else type(error), loop.time())
+
+            return Callback(told)
+
+        driver = make(model, max_batch=2, queue_rows=6)
+        driver.offer(listen("first"), "a")
+        driver.offer(listen("bad"), "bad")
+        driver.offer(listen("late"), "b", deadline=0.5)
+        driver.offer(listen("gone"), "c", is_gone=lambda: True)
+        driver.offer(listen("next"), "d")
+        await asyncio.sleep(1.5)
+        driver.offer(listen("given up"), "e")
+        for _ in range(5):
+            driver.offer(Callback(lambda _answer, _error: None), "f")
+        with pytest.raises(QueueFullError):
+            driver.offer(listen("too many"), "f")
+        assert await driver.drain(0.1) > 0
+        assert heard == {
+            "first": ("a!", 1.0),
+            "bad": (ValueError, 1.0),
+            "late": (DeadlineExceededError, 0.5),
+            "gone": (asyncio.CancelledError, 1.0),
+            "next": (DrainingError, pytest.approx(1.6)),
+            "given up": (DrainingError, pytest.approx(1.6)),
+        }
+        with pytest.raises(DrainingError):
+            driver.offer(listen("refused"), "g")
+
+    run(main())
+
+
+def test_a_busy_driver_takes_no_turn_of_the_loop_for_a_request_and_misses_no_deadline():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        driver = make(Model(seconds=10.0), max_batch=1, queue_rows=64)
+        busy = driver.submit("a", deadline=100.0)
+        await asyncio.sleep(1.0)
+        turns, call_soon = 0, loop.call_soon
+
+        def counted(*args: object, **more: object) -> object:
+            nonlocal turns
+            turns += 1
+            return call_soon(*args, **more)  # pyright: ignore
+
+        loop.call_soon = counted  # pyright: ignore
+        waiting = [driver.submit("b", deadline=50.0 + place) for place in range(5)]
+        assert turns == 0 or turns == 1
+        sooner = driver.submit("c", deadline=3.0)
+        loop.call_soon = call_soon  # pyright: ignore
+        with pytest.raises(DeadlineExceededError):
+            await sooner
+        assert loop.time() == pytest.approx(3.0)
+        assert await asyncio.gather(busy, *waiting[:3]) == ["a!", "b!", "b!", "b!"]
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     run(main())

@@ -1,13 +1,15 @@
 """The fast path by ASGI alone, under a server that is not the uvicorn we know."""
 
 import asyncio
-from collections.abc import Iterator, MutableMapping
+import threading
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import pytest
 
 from parity import Profile, load_handler
-from parity_online import served
+from parity.codec.rows import RowDecoder
+from parity_online import predictions, served
 from parity_online.fastpath import FastPath
 from parity_online.gate import open_model
 from parity_online.metrics import Metrics
@@ -51,7 +53,9 @@ class Exchange:
         return self.sent[1]["body"]
 
 
-def serve(*exchanges: Exchange, ready: bool = True, slot: SlotChoice = "loop") -> list[Exchange]:
+def serve(
+    *exchanges: Exchange, ready: bool = True, slot: SlotChoice = "loop", body_limit: int = 200
+) -> list[Exchange]:
     async def other(scope: object, receive: object, send: object) -> None:
         raise LookupError("the app was asked")
 
@@ -60,7 +64,7 @@ def serve(*exchanges: Exchange, ready: bool = True, slot: SlotChoice = "loop") -
         model = ServedModel(load_handler(LINEAR), Profile(), settings, Metrics())
         if ready:
             await open_model(model)
-        app = FastPath(other, Models([model]), ServerSettings(body_limit_bytes=200))
+        app = FastPath(other, Models([model]), ServerSettings(body_limit_bytes=body_limit))
         for exchange in exchanges:
             await app(exchange.scope, exchange.receive, exchange.send)
         kinds.append(model.slot_kind)
@@ -130,3 +134,32 @@ def test_a_model_that_turns_out_slow_leaves_the_loop(monkeypatch: pytest.MonkeyP
     exchanges = serve(*(Exchange(BODY) for _ in range(5)), slot="auto")
     assert kinds[-1] == "thread"
     assert [exchange.status for exchange in exchanges] == [200] * 5
+
+
+@pytest.mark.parametrize("size", [10, 200_000])
+@pytest.mark.parametrize("kind", ["object", "list", "form"])
+def test_only_small_bodies_are_decoded_on_the_loop(kind: str, size: int, monkeypatch: pytest.MonkeyPatch):
+    threads: list[bool] = []
+
+    def spied(decode: Callable[..., Any]) -> Callable[..., Any]:
+        def spy(*args: Any) -> Any:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return decode(*args)
+
+        return spy
+
+    monkeypatch.setattr(RowDecoder, "decode_one", spied(RowDecoder.decode_one))
+    monkeypatch.setattr(predictions, "form_row", spied(predictions.form_row))
+    body = BODY.replace(b"Ada", b"A" * size)
+    media = "application/json"
+    if kind == "list":
+        body = b"[" + body + b"]"
+    elif kind == "form":
+        media = "multipart/form-data; boundary=b"
+        parts = [(b"features", b"[0, 0, 0, 0, 0, 0, 0, 0]"), (b"name", b"A" * size)]
+        head = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+        body = b"".join(head % part for part in parts) + b"--b--\r\n"
+    (found,) = serve(Exchange(body, content_type=media), body_limit=1_000_000)
+    assert found.status in (200, 400)
+    assert threads
+    assert set(threads) == {size == 10}

@@ -40,6 +40,18 @@ def test_goldens_that_are_reproduced_make_it_ready(handler: str):
     assert "event=gate_compared model=linear case=first rows=50 verdict=identical" in server.log()
 
 
+def test_goldens_are_no_clients_requests_to_other_servers_metrics(handler: str):
+    with ServerProcess([handler, "--metric-aliases", "triton"]) as server:
+        body = {"features": [0.0] * 8, "account": None, "at": None}
+        for asked in range(3):
+            (told,) = ask(server.url, "GET", "/v2/models/linear/stats")[2]["model_stats"]
+            assert (told["inference_count"], told["execution_count"]) == (asked, asked)
+            assert told["inference_stats"]["queue"]["count"] == asked
+            assert metric(server.url, "nv_inference_count") == asked
+            assert metric(server.url, "nv_inference_exec_count") == asked
+            assert ask(server.url, "POST", "/predictions/linear", body)[0] == 200
+
+
 def test_a_divergent_golden_keeps_it_from_becoming_ready(handler: str):
     change(handler)
     with ServerProcess([handler], wait_ready=False) as server:

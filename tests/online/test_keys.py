@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from parity.errors import ConfigError
-from parity_online.keys import is_open, new_key, read_keys, require_same_site
+from parity_online.keys import is_open, new_key, read_keys, require_local_host, require_same_site
 from parity_online.problems import ProblemError
 from parity_online.process import ServerProcess
 from tests.online.serving import LINEAR, PROBE, Probe, ask, until
@@ -313,6 +313,46 @@ def test_a_page_of_another_site_is_known(headers: dict[str, str], is_let_in: boo
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     with contextlib.nullcontext() if is_let_in else pytest.raises(ProblemError, match="another site"):
         require_same_site(pairs)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_let_in"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8000", True),
+        ("127.0.0.1:8000", True),
+        ("127.9.9.9", True),
+        ("[::1]:8000", True),
+        ("api.localhost:8000", True),
+        ("evil.example", False),
+        ("evil.example:8000", False),
+        ("localhost.evil.example:8000", False),
+        ("10.0.0.7:8000", False),
+        ("[fe80::1]:8000", False),
+    ],
+)
+def test_a_site_that_calls_itself_by_our_address_is_known(host: str, is_let_in: bool):
+    with contextlib.nullcontext() if is_let_in else pytest.raises(ProblemError, match="bound to loopback"):
+        require_local_host([(b"host", host.encode())])
+
+
+@pytest.mark.slow
+def test_a_site_that_calls_itself_by_our_address_manages_nothing_unless_it_has_a_key(tmp_path: Path):
+    key, line = new_key("admin", "manage")
+    (tmp_path / "keys").write_text(f"{line}\n")
+    path, evil = (
+        "/v2/repository/models/linear/unload",
+        {"Host": "evil.example", "Sec-Fetch-Site": "same-origin"},
+    )
+    with ServerProcess([LINEAR, "--management", "--gate", "off"]) as server:
+        status, _, answer = ask(server.url, "POST", path, b"", evil)
+        assert (status, "'evil.example'" in answer["error"]) == (403, True)
+        assert ask(server.url, "GET", "/v2/health/ready", headers=evil)[0] == 200
+        assert ask(server.url, "POST", path, b"", {"Sec-Fetch-Site": "same-origin"})[0] == 200
+    arguments = [LINEAR, "--management", "--gate", "off", "--api-keys", str(tmp_path / "keys")]
+    with ServerProcess(arguments) as server:
+        assert ask(server.url, "POST", path, b"", evil)[0] == 401
+        assert ask(server.url, "POST", path, b"", {**evil, "X-API-Key": key})[0] == 200
 
 
 @pytest.mark.slow

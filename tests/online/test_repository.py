@@ -302,6 +302,26 @@ def test_archives_come_and_go_as_folders_do(tmp_path: Path):
         until(lambda: answers() == [None, 2.0])
 
 
+@pytest.mark.parametrize("name", ["add.parity", "add.parity:Model"])
+def test_an_archive_that_is_named_is_looked_at_again(tmp_path: Path, name: str):
+    def put(offset: float) -> None:
+        folder = write_version(tmp_path / "source", "add", "1", offset=offset)
+        write_archive(tmp_path / "made.parity", folder, "add", "1", "handler.py:Model")
+        (tmp_path / "made.parity").replace(tmp_path / "add.parity")
+
+    put(1.0)
+    (tmp_path / "models").mkdir()
+    arguments = [str(tmp_path / name), "--models", str(tmp_path / "models"), "--poll", "0.05"]
+    with ServerProcess(arguments, environment={"PARITY_CACHE": str(tmp_path / "cache")}) as server:
+
+        def answer() -> Any:
+            return ask(server.url, "POST", "/predictions/add", {"x": 0})[2].get("y")
+
+        assert answer() == 1.0
+        put(5.0)
+        until(lambda: answer() == 5.0)
+
+
 def test_a_version_is_one_archive(tmp_path: Path):
     place = tmp_path / "models" / "add" / "1"
     place.mkdir(parents=True)
