@@ -6,7 +6,7 @@ A new operation belongs in CALLS: `test_arguments.py` fails until it is there.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -84,6 +84,47 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 """The arguments beside the pictures, by the operation's name; all that it has."""
+
+VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType(
+    {
+        "box_blur": ({"kernel": 3},),
+        "center_crop": ({"size": (41, 17)},),
+        "decode": ({"mode": "L"}, {"mode": "RGBA"}),
+        "encode_jpeg": ({"subsampling": "4:4:4"}, {"quality": 40, "subsampling": "4:2:2"}),
+        "flip": ({"vertical": True}, {"horizontal": False, "vertical": True}),
+        "gaussian_blur": ({"kernel": 9, "sigma": 2.5},),
+        "letterbox": (
+            {"fill": None},
+            {"antialias": False},
+            {"interpolation": "nearest", "antialias": False},
+        ),
+        "median_blur": ({"kernel": 5},),
+        "normalize": ({"layout": "NHWC"},),
+        "nv12_to_rgb": ({"standard": "bt709"}, {"full_range": True}),
+        "pad": ({"mode": "edge"}, {"mode": "reflect"}, {"mode": "symmetric"}),
+        "resize": (
+            {"antialias": False},
+            {"size": (50, 61)},
+            {"interpolation": "cubic"},
+            {"interpolation": "cubic", "antialias": False},
+            {"interpolation": "nearest", "antialias": False},
+            {"contract": "u8_exact"},
+            {"contract": "u8_exact", "antialias": False},
+            {"contract": "u8_exact", "interpolation": "cubic"},
+        ),
+        "resize_longest": ({"antialias": False},),
+        "resize_shortest": ({"interpolation": "linear", "antialias": True},),
+        "rotate90": ({"turns": 2}, {"turns": 3}),
+        "swap_channels": ({"order": (1,)},),
+        "yuv_to_rgb": ({"full_range": False}, {"standard": "bt601"}),
+    }
+)
+"""Other arguments, for what they mean beside those of CALLS."""
+
+
+def every_call(name: str) -> list[dict[str, Any]]:
+    """The arguments of all sound calls of an operation, beside its pictures."""
+    return [{**CALLS[name], **changed} for changed in ({}, *VARIANTS.get(name, ()))]
 
 
 def operations() -> list[str]:
