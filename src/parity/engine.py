@@ -33,6 +33,7 @@ from parity.errors import (
     shown,
 )
 from parity.handler import Context, Handler, LoadedHandler
+from parity.out_of_memory import fewer_rows, is_out_of_memory, let_go, told
 from parity.padding import UnpaddableError, cut, pad
 from parity.preprocessing import Preprocessors
 from parity.profile import Profile
@@ -190,6 +191,7 @@ class Engine:
         self._handler: Handler | None = None
         self._inferring = threading.Lock()  # isolation infers on whatever thread postprocesses
         self._tap: Tap | None = None
+        self._stream: Any = None
         self._preprocessors: Preprocessors | None = None
         if preprocess_processes:
             self._preprocessors = Preprocessors(self.loaded, self.profile, preprocess_processes)
@@ -204,6 +206,7 @@ class Engine:
         """
         numerics.apply(self.profile)
         _check_device(self.profile)
+        self._stream = _stream(self.profile)
         _guard_exit()
         loaded = self.loaded
         context = Context(
@@ -213,7 +216,7 @@ class Engine:
             logger=logging.getLogger(f"parity.handlers.{loaded.name}"),
         )
         try:
-            with _noted(loaded.name, "initialize", 0), _inference_mode():
+            with _noted(loaded.name, "initialize", 0), _inference_mode(), _on(self._stream):
                 handler = loaded.cls()
                 handler.context = context
                 handler.initialize(context)
@@ -321,6 +324,8 @@ class Engine:
             outputs = self._postprocess(part, work.timings)
             if outputs is not None:
                 self._take(part, outputs, answers)
+            elif is_out_of_memory(cast("_Failure", part.failure).exc):
+                self._lessen(part, work.timings, answers)
             else:
                 self._isolate(part, work.timings, answers)
         result = self._result(work, answers)
@@ -374,7 +379,8 @@ class Engine:
         numerics.apply_to_thread(self.profile)
         started = time.perf_counter()
         try:
-            with _noted(self.loaded.name, stage, part.batch.num_rows), _inference_mode():
+            rows = part.batch.num_rows
+            with _noted(self.loaded.name, stage, rows), _inference_mode(), _on(self._stream):
                 yield self._handler
         except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
             if isinstance(exc, _NO_ROWS_FAULT):
@@ -388,6 +394,48 @@ class Engine:
             part.value = None
         finally:
             timings[stage] = timings.get(stage, 0.0) + time.perf_counter() - started
+
+    # Memory that runs out is the fault of all rows together: they are tried once more, fewer at a time.
+
+    def _lessen(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
+        rows, failure = part.rows, cast("_Failure", part.failure)
+        shape = part.shape_rows or len(rows)
+        size = fewer_rows(self.profile, shape)
+        let_go(failure.exc)
+        logger.warning(
+            "event=out_of_memory handler=%s stage=%s device=%s rows=%d again=%s",
+            self.loaded.name,
+            failure.stage,
+            self.profile.device,
+            shape,
+            size or "no",
+        )
+        if size is None:
+            self._give_up(part, answers, f"with rows at once: {shape}")
+            return
+        for some in np.split(rows, range(size, len(rows), size)):
+            piece = self._again(part, some, self.profile.bucket_for(len(some)))
+            outputs = self._through(piece, timings)
+            if outputs is not None:
+                self._take(piece, outputs, answers)
+            elif is_out_of_memory(cast("_Failure", piece.failure).exc):
+                smaller = piece.shape_rows or len(some)
+                self._give_up(piece, answers, f"with rows at once: {shape}, then {smaller}")
+            else:
+                self._isolate(piece, timings, answers)
+
+    def _give_up(self, part: _Part, answers: _Answers, tried: str) -> None:
+        failure = cast("_Failure", part.failure)
+        message = told(self.profile, failure.stage, tried, shown_text(failure.exc))
+        let_go(failure.exc)
+        kind, name = type(failure.exc).__name__, self.loaded.name
+        for position, row in enumerate(part.rows.tolist()):
+            reason = part.batch.rejections.get(position)
+            answers.errors.append(
+                RowError(row, "failed", f"handler {name}: {message}", None, failure.stage, kind)
+                if reason is None
+                else self._rejection(row, reason)
+            )
 
     # Isolation: split until the guilty rows stand alone, then give the others the shape they would have had.
 
@@ -438,10 +486,12 @@ class Engine:
             outputs = self._through(piece, timings)
             if outputs is not None:
                 self._take(piece, outputs, answers)
+            elif is_out_of_memory(cast("_Failure", piece.failure).exc):
+                self._lessen(piece, timings, answers)
             else:
                 self._split(piece, shape_rows, timings, answers, believing=believing and accused is None)
 
-    def _again(self, part: _Part, rows: _Rows, shape_rows: int) -> _Part:
+    def _again(self, part: _Part, rows: _Rows, shape_rows: int | None) -> _Part:
         batch = part.batch.take(np.searchsorted(part.rows, rows))
         return _Part(batch, rows, shape_rows, keep_stages=part.keep_stages)
 
@@ -571,6 +621,22 @@ def _inference_mode() -> contextlib.AbstractContextManager[Any]:
     if torch is None or not hasattr(torch, "inference_mode"):
         return contextlib.nullcontext()
     return torch.inference_mode()
+
+
+def _stream(profile: Profile) -> Any:
+    """The CUDA stream of an engine; None on the host.
+
+    All stages work on it, on whatever threads they are, so that what one made is there for the next without
+    anybody waiting, and other engines' work on the device is not waited for.
+    """
+    torch = cast("Any", sys.modules.get("torch"))
+    return None if profile.device == "cpu" or torch is None else torch.cuda.Stream(profile.device)
+
+
+def _on(stream: Any) -> contextlib.AbstractContextManager[Any]:
+    if stream is None:
+        return contextlib.nullcontext()
+    return cast("Any", sys.modules["torch"]).cuda.stream(stream)
 
 
 def _check_device(profile: Profile) -> None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from parity.column.forms import arrow_from_numpy, flat_numpy, python_values, rows_as_arrays
 from parity.errors import SchemaError, shown
 from parity.schema import BFLOAT16, Field, Floating, Image, Integer, List, Struct, Tensor, Timestamp
+from parity.staging import send
 
 if TYPE_CHECKING:
     import torch
@@ -128,7 +129,8 @@ class Column:
     def torch(self, device: str | torch.device = "cpu") -> torch.Tensor:
         """The values as a new tensor on `device`, shape (rows, *row_shape), its memory 64-byte aligned.
 
-        The tensor is the caller's own: writing into it changes nothing else. Timestamps and dates are int64
+        The tensor is the caller's own: writing into it changes nothing else. To a CUDA device it goes through
+        pinned memory, and the host does not wait for it. Timestamps and dates are int64
         ticks of the field's unit.
 
         Raises:
@@ -143,6 +145,8 @@ class Column:
             raise SchemaError(
                 f"a {self.field.describe()} column has no tensor dtype; encode its values first"
             )
+        if torch.device(device).type == "cuda":
+            return send([values], device)[0]
         if values.dtype == BFLOAT16:
             tensor = torch.empty(values.shape, dtype=torch.bfloat16)
             np.copyto(tensor.view(torch.int16).numpy(), values.view(np.int16))

@@ -24,6 +24,7 @@ taps        the weighted sums that resize is
 opencv      OpenCV's way of the operations, on the host
 cvcuda      CV-CUDA's way of them, on a GPU
 curve       the weights of a blur
+kept        what is computed once for a size or a setting
 geometry    crop, pad, letterbox, flip, rotate by quarters
 colour      grey, channels, scales, normalize, rounding
 spaces      hue, saturation and value; luma and colour differences

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,6 +13,7 @@ from parity.vision import cvcuda, opencv
 from parity.vision.arguments import choice, numbers, pictures_of, wholes
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
+from parity.vision.kept import kept
 
 _GRAY_BITS = 15
 _GRAY_INTEGERS = (9798, 19235, 3735)  # 0.299, 0.587 and 0.114 in 15 bits, as OpenCV has them
@@ -82,7 +82,7 @@ def normalize(
     return planes.mul_(k[:, None, None]).sub_(b[:, None, None])
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _factors(
     means: tuple[float, ...], deviations: tuple[float, ...], peak: float, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:

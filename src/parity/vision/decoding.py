@@ -13,6 +13,7 @@ from parity.column import Column
 from parity.errors import ConfigError, ParityError
 from parity.numerics import current_device
 from parity.schema import Image
+from parity.staging import send
 from parity.vision.arguments import choice, files_of, kind, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
@@ -87,7 +88,7 @@ def decode(
     mode = choice("decode", "mode", mode, ("RGB", "RGBA", "L"))
     max_pixels = whole("decode", "max_pixels", max_pixels, least=1)
     target = _device(current_device() if device is None else device)
-    found: list[torch.Tensor] = []
+    found: list[np.ndarray[Any, Any]] = []
     failed: dict[int, str] = {}
     encoded = _files(files)
     for row, data in enumerate(encoded):
@@ -99,10 +100,12 @@ def decode(
         except Exception as exc:  # noqa: BLE001 - hostile files fail in many ways, and each is that row's error
             failed[row] = _why(exc)
             continue
-        found.append(torch.from_numpy(pixels).to(target))
+        found.append(pixels)
     if failed:
         raise ImageError(failed, len(encoded))
-    return Images(found)
+    if found and target.type == "cuda":
+        return Images(send(found, target))
+    return Images([torch.from_numpy(pixels).to(target) for pixels in found])
 
 
 def _files(files: Column | Sequence[bytes]) -> list[bytes | None]:

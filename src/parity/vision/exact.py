@@ -7,19 +7,19 @@ change one. Each axis is rounded to uint8 once, columns of the source first.
 
 from __future__ import annotations
 
-import functools
 from typing import Final
 
 import numpy as np
 import torch
 
+from parity.vision.kept import kept
 from parity.vision.taps import Kernel, Taps, pixel_weights, swapped, taps_of, weighted_sums
 
 BITS: Final = 22
 """Bits after the point: 32, less 8 for a level and 2 for overshoot."""
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def fixed_taps(source: int, size: int, kernel: Kernel, antialias: bool, device: torch.device) -> Taps:
     """The taps with whole weights, rounded half away from zero, as float64."""
     places, weights = pixel_weights(source, size, kernel, antialias)

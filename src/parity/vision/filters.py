@@ -108,25 +108,25 @@ class Exposure:
 def exposure(images: Images) -> Exposure:
     """The mean grey level of each picture, and the shares of its pixels that are clipped."""
     images = pictures_of("exposure", images)
-    means: list[float] = []
-    dark: list[float] = []
-    bright: list[float] = []
+    means: list[torch.Tensor] = []
+    dark: list[torch.Tensor] = []
+    bright: list[torch.Tensor] = []
     for image in images:
         grey = _grey_levels(image.unsqueeze(0), images.peak)
-        means.append((grey.to(torch.float64).mean() / 255).item())
-        dark.append((grey <= DARK).to(torch.float64).mean().item())
-        bright.append((grey >= BRIGHT).to(torch.float64).mean().item())
-    return Exposure(
-        *(torch.tensor(found, dtype=torch.float32, device=images.device) for found in (means, dark, bright))
-    )
+        means.append(grey.to(torch.float64).mean() / 255)
+        dark.append((grey <= DARK).to(torch.float64).mean())
+        bright.append((grey >= BRIGHT).to(torch.float64).mean())
+    return Exposure(*(_numbers(found) for found in (means, dark, bright)))
 
 
 def _each(images: Images, measure: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """One number for each picture by itself: sums over a batch may be added in another order."""
-    found = [measure(image.unsqueeze(0)) for image in images]
-    if not found:
-        return torch.empty(0, dtype=torch.float32)
-    return torch.stack(found).to(torch.float32)
+    return _numbers([measure(image.unsqueeze(0)) for image in images])
+
+
+def _numbers(found: list[torch.Tensor]) -> torch.Tensor:
+    """(N,) float32 of N tensors of one number, where they are: nothing waits for a device."""
+    return torch.stack(found).to(torch.float32) if found else torch.empty(0, dtype=torch.float32)
 
 
 def _grey_levels(pixels: torch.Tensor, peak: float) -> torch.Tensor:

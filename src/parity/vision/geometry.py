@@ -12,6 +12,7 @@ from parity.vision import cvcuda, opencv
 from parity.vision.arguments import boxes_of, choice, flag, number, pictures_of, size_of, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
+from parity.vision.kept import kept
 from parity.vision.resampling import Interpolation, checked_way, resize
 
 PadMode = Literal["constant", "edge", "reflect", "symmetric"]
@@ -114,8 +115,8 @@ def _framed(pixels: torch.Tensor, left: int, top: int, right: int, bottom: int, 
 def _padded(
     pixels: torch.Tensor, left: int, top: int, right: int, bottom: int, mode: PadMode
 ) -> torch.Tensor:
-    down = _mirrored(pixels.shape[1], top, bottom, mode).to(pixels.device)
-    across = _mirrored(pixels.shape[2], left, right, mode).to(pixels.device)
+    down = _mirrored(pixels.shape[1], top, bottom, mode, pixels.device)
+    across = _mirrored(pixels.shape[2], left, right, mode, pixels.device)
     return pixels[:, down][:, :, across]
 
 
@@ -125,8 +126,9 @@ def _check_mirrored(count: int, before: int, after: int, mode: PadMode) -> None:
         raise ConfigError(f"pad: a margin of {max(before, after)} cannot be mirrored from {count} pixels")
 
 
-def _mirrored(count: int, before: int, after: int, mode: PadMode) -> torch.Tensor:
-    places = torch.arange(-before, count + after)
+@kept
+def _mirrored(count: int, before: int, after: int, mode: PadMode, device: torch.device) -> torch.Tensor:
+    places = torch.arange(-before, count + after, device=device)
     if mode == "edge":
         return places.clamp(0, count - 1)
     shift = 0 if mode == "reflect" else 1

@@ -6,7 +6,6 @@ torch's `embedding_bag`, which runs on the host and on a GPU, and adds up each p
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,8 +13,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from parity.staging import send
 from parity.vision import opencv
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
+from parity.vision.kept import kept
 
 Kernel = Literal["linear", "cubic"]
 _Array = np.ndarray[Any, Any]
@@ -39,11 +40,14 @@ class Taps:
 
     def to(self, device: torch.device) -> Taps:
         """The same on another device."""
-        needed = None if self.needed is None else self.needed.to(device)
-        return Taps(needed, self.places.to(device), self.weights.to(device), self.starts.to(device))
+        if device.type == "cpu":
+            return self
+        held = [self.places, self.weights, self.starts, *([] if self.needed is None else [self.needed])]
+        places, weights, starts, *needed = send([tensor.numpy() for tensor in held], device)
+        return Taps(needed[0] if needed else None, places, weights, starts)
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def taps(source: int, size: int, kernel: Kernel, antialias: bool, device: torch.device) -> Taps:
     """The taps for `size` pixels out of `source`, on a device."""
     return taps_of(*pixel_weights(source, size, kernel, antialias), source, device)
@@ -64,7 +68,7 @@ def taps_of(places: _Array, weights: _Array, source: int, device: torch.device) 
     ).to(device)
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def taps_float32(source: int, size: int, kernel: Kernel, antialias: bool, device: torch.device) -> Taps:
     """As `taps`, with weights rounded to float32."""
     exact = taps(source, size, kernel, antialias, device)
