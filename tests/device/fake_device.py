@@ -119,7 +119,7 @@ class _Counting(TorchDispatchMode):
             result_there = there[0]
             if there[0] != there[1]:
                 self._crosses(given[1], there[0], unawaited or bool(len(args) > 2 and args[2]))
-        elif name in ("item", "_local_scalar_dense"):
+        elif name in ("item", "is_nonzero", "_local_scalar_dense"):
             if there[0]:
                 self._crosses(given[0], False, False)
             result_there = False
@@ -138,7 +138,8 @@ class _Counting(TorchDispatchMode):
             return value.held if isinstance(value, OnDevice) else value
 
         found = func(*pytree.tree_map(plain, args), **pytree.tree_map(plain, kwargs))
-        if name.endswith("_") and args and isinstance(args[0], OnDevice) and isinstance(found, torch.Tensor):
+        first = func._schema.arguments[0].alias_info if func._schema.arguments else None
+        if first is not None and first.is_write and isinstance(args[0], OnDevice):
             return self.place.made_now(args[0])
         if not result_there:
             return found
@@ -220,7 +221,11 @@ def fake_device() -> Generator[Crossed]:
         finally:
             place.current = before
 
-    empty = torch.empty
+    empty, tensor = torch.empty, torch.tensor
+
+    def sent(data: Any, *, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        made = tensor(data, **kwargs)
+        return made if device is None else made.to(device)
 
     def pinning(*args: Any, **kwargs: Any) -> torch.Tensor:
         pin = kwargs.pop("pin_memory", False)
@@ -242,6 +247,7 @@ def fake_device() -> Generator[Crossed]:
         patch.setattr(cuda, "synchronize", lambda device=None: crossed.waits.append("device"))
         patch.setattr(cuda, "empty_cache", lambda: None)
         patch.setattr(torch, "empty", pinning)
+        patch.setattr(torch, "tensor", sent)
         try:
             with _Counting(crossed, place):
                 yield crossed

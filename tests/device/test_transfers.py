@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from parity import Batch, Engine, Float32, Handler, Profile, Schema, Tensor, staging
+from parity import Batch, Engine, Float32, Handler, Int64, Profile, Schema, Tensor, staging
+from parity.codec.rows import RowDecoder
 from parity.column import Column
 from parity.golden.cases import read_case
 from parity.handler import LoadedHandler
@@ -116,6 +117,28 @@ def test_the_example_handlers_send_a_batch_once(name: str, case: str, most_back:
     assert len(crossed.to_host) <= most_back
     assert max(crossed.to_host) <= 8 * batch.num_rows, "answers only"
     assert "device" not in crossed.waits
+
+
+class Framed(Handler):
+    inputs = Schema(a=Float32(nullable=True), b=Int64())
+    outputs = Schema(y=Float32())
+
+    def preprocess(self, batch: Batch) -> Any:
+        frame = batch.frame()
+        return frame.assign(a=frame["a"].fillna(0.5), c=frame["b"] * 2).to_torch()
+
+    def inference(self, inputs: Any) -> Any:
+        return inputs.sum(1)
+
+    def postprocess(self, outputs: Any, batch: Batch) -> Any:
+        return {"y": outputs}
+
+
+def test_a_frame_sends_each_column_once_with_its_nulls() -> None:
+    rows = [{"a": 1.5, "b": 2}, {"a": None, "b": 7}, {"a": 4.0, "b": -1}]
+    crossed = crossed_by(Framed, RowDecoder(Framed.inputs).decode(rows).batch)
+    assert [size for size, unawaited in crossed.to_device if unawaited] == [512, 256]
+    assert max(crossed.to_host) <= 12, "answers, and whether anything is null"
 
 
 def test_all_stages_of_an_engine_work_on_one_stream_of_its_own() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import torch
 
 from parity.frame.dtypes import FLOATS, kind_of
+from parity.staging import send
 
 
 def to_tensor(values: pa.Array[Any], device: torch.device) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -32,6 +33,9 @@ def to_tensor(values: pa.Array[Any], device: torch.device) -> tuple[torch.Tensor
         found = torch.from_numpy(flat.astype(held))
         if valid is not None:
             found.masked_fill_(~valid, 0)
+    if device.type == "cuda":
+        there, *known = send([tensor.numpy() for tensor in (found, valid) if tensor is not None], device)
+        return there, known[0] if known else None
     return found.to(device), None if valid is None else valid.to(device)
 
 
