@@ -28,13 +28,17 @@ from parity.schema import Schema
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
 from parity_batch.containers import problems_of
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
+from parity_batch.groups import Pace, grouped
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
 from parity_batch.stream import ROW, check_unchanged, read_unit, with_absent
 
 _AHEAD = 4
-"""Micro-batches in flight beside those that are being scored."""
+"""Groups in flight beside those that are being scored."""
+
+_GROUPS_AN_ENGINE = 8
+"""Groups that each engine gets at least, where several share a unit."""
 
 
 class JobStoppedError(Exception):
@@ -209,28 +213,46 @@ class UnitScorer:
         self.folder.record(unit.part, record)
 
     def _results(self, unit: Unit, mine: Tally) -> Generator[tuple[pa.RecordBatch, Result], None, None]:
-        """Every micro-batch with its result, in order."""
+        """All rows with their results, in order, one or more micro-batches at a time."""
         waiting: deque[pa.RecordBatch] = deque()
+        pace = Pace(unit.num_rows // (self.batch_rows * _GROUPS_AN_ENGINE * len(self.engines)))
         with (
-            contextlib.closing(self._read(unit, waiting, mine)) as batches,
-            contextlib.closing(self._scored(batches, mine)) as scored,
+            contextlib.closing(self._read(unit, mine)) as read,
+            contextlib.closing(grouped(read, self.batch_rows, pace)) as batches,
+            contextlib.closing(self._scored(_kept(batches, waiting), pace, mine)) as scored,
         ):
             for result in scored:
                 yield waiting.popleft(), result
 
-    def _scored(self, batches: Iterable[pa.RecordBatch], mine: Tally) -> Generator[Result, None, None]:
+    def _scored(
+        self, batches: Iterable[pa.RecordBatch], pace: Pace, mine: Tally
+    ) -> Generator[Result, None, None]:
         engine = self.engines[0]
         if len(self.engines) > 1:
-            yield from self._scored_together(batches, mine)
+            yield from self._scored_together(batches, pace, mine)
         elif self.preprocess_workers:
             decoded = (self._decoded(rows, mine) for rows in batches)
             yield from Pipeline(engine, preprocess_workers=self.preprocess_workers).map(decoded)
         else:
             for rows in batches:
-                yield engine.score(self._decoded(rows, mine))
+                yield self._score_group(engine, rows, pace, mine)
+
+    def _score_group(self, engine: Engine, rows: pa.RecordBatch, pace: Pace, mine: Tally) -> Result:
+        """The result of one or more micro-batches, each of which the handler sees as one."""
+        started = time.perf_counter()
+        decoded = self._decoded(rows, mine)
+        if decoded.errors and rows.num_rows > self.batch_rows:  # each micro-batch keeps its own good rows
+            starts = range(0, rows.num_rows, self.batch_rows)
+            pieces = [rows.slice(start, self.batch_rows) for start in starts]
+            results = [engine.score(self._decoded(piece, mine)) for piece in pieces]
+            result = Result.concat(results, engine.loaded.outputs)
+        else:
+            result = engine.score(decoded, most_rows=self.batch_rows)
+        pace.took(time.perf_counter() - started)
+        return result
 
     def _scored_together(
-        self, batches: Iterable[pa.RecordBatch], mine: Tally
+        self, batches: Iterable[pa.RecordBatch], pace: Pace, mine: Tally
     ) -> Generator[Result, None, None]:
         """Results in order, of micro-batches that the engines take from one stream."""
         free: queue.SimpleQueue[Engine] = queue.SimpleQueue()
@@ -240,7 +262,7 @@ class UnitScorer:
         def one(rows: pa.RecordBatch) -> Result:
             engine = free.get()
             try:
-                return engine.score(self._decoded(rows, mine))
+                return self._score_group(engine, rows, pace, mine)
             finally:
                 free.put(engine)
 
@@ -256,10 +278,8 @@ class UnitScorer:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _read(
-        self, unit: Unit, waiting: deque[pa.RecordBatch], mine: Tally
-    ) -> Generator[pa.RecordBatch, None, None]:
-        """Every micro-batch; its rows are kept in `waiting` until its result comes."""
+    def _read(self, unit: Unit, mine: Tally) -> Generator[pa.RecordBatch, None, None]:
+        """Every micro-batch."""
         most_bytes = min(BATCH_BYTES, self.max_row_bytes)  # a row that is too large then stands alone
         with contextlib.closing(read_unit(unit, self.layout, self.batch_rows, most_bytes)) as batches:
             while True:
@@ -267,7 +287,6 @@ class UnitScorer:
                 rows = next(batches, None)
                 if rows is None:
                     return
-                waiting.append(rows)
                 spent = {"read": time.perf_counter() - started}
                 for tally in (mine, self.tally):
                     tally.count(0, {}, spent)
@@ -288,6 +307,15 @@ class UnitScorer:
         for tally in (mine, self.tally):
             tally.count(0, {}, spent)
         return decoded
+
+
+def _kept(
+    batches: Iterable[pa.RecordBatch], waiting: deque[pa.RecordBatch]
+) -> Generator[pa.RecordBatch, None, None]:
+    """The same batches, each of which is put where its result finds it."""
+    for rows in batches:
+        waiting.append(rows)
+        yield rows
 
 
 def decoded_rows(inputs: Schema, rows: pa.RecordBatch, layout: Layout) -> Decoded:

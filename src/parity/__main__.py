@@ -1,6 +1,6 @@
 """`python -m parity` is `parity`."""
 
-from parity.cli import app
+from parity.cli import main
 
 if __name__ == "__main__":
-    app(prog_name="parity")
+    main()

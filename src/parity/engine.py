@@ -277,29 +277,43 @@ class Engine:
             found[f"digest.{kind}"] = digest
         return found
 
-    def run(self, batch: Batch, *, stages: bool = False) -> Result:
+    def run(self, batch: Batch, *, stages: bool = False, most_rows: int | None = None) -> Result:
         """Answers for every row of a batch; a failing row never harms its neighbours.
 
         Args:
             batch: rows of the handler's input schema; may be empty, or larger than the largest bucket.
             stages: keep what the stages returned in `Result.stages`.
+            most_rows: show the handler no more rows than these at once, as if each so many were a batch.
 
         Raises:
             InputMutatedError: the handler wrote into its inputs.
         """
-        return self.postprocess(self.infer(self.preprocess(batch, stages=stages)))
+        work, answers = self._cut(batch, stages, most_rows), _Answers()
+        for (
+            part
+        ) in work.parts:  # each to its end: what the stages of one need is in the cache, and then let go
+            self._preprocess(part, work.timings)
+            self._infer(part, work.timings)
+            self._answer(part, work.timings, answers)
+        return self._answered(work, answers)
 
-    def score(self, decoded: Decoded, *, stages: bool = False) -> Result:
+    def score(self, decoded: Decoded, *, stages: bool = False, most_rows: int | None = None) -> Result:
         """Answers for rows that came out of a codec: those it refused keep their errors."""
-        return merge(decoded, self.run(decoded.batch, stages=stages))
+        return merge(decoded, self.run(decoded.batch, stages=stages, most_rows=most_rows))
 
     def preprocess(self, batch: Batch, *, stages: bool = False) -> Work:
         """The first step of `run`: cut the batch to bucket size and preprocess it."""
+        work = self._cut(batch, stages)
+        for part in work.parts:
+            self._preprocess(part, work.timings)
+        return work
+
+    def _cut(self, batch: Batch, stages: bool, most_rows: int | None = None) -> Work:
         if batch.schema != self.loaded.inputs:
             raise ConfigError(f"handler {self.loaded.name}: the batch is not of the handler's input schema")
         work = Work(batch.num_rows, [], keep_stages=stages)
         if batch.num_rows:
-            size = self.profile.max_rows or batch.num_rows
+            size = min(rows for rows in (self.profile.max_rows, most_rows, batch.num_rows) if rows)
             starts = range(0, batch.num_rows, size)
             for start in starts:
                 piece = batch if len(starts) == 1 else batch.slice(start, start + size)
@@ -307,8 +321,6 @@ class Engine:
                 bucket = self.profile.bucket_for(piece.num_rows)
                 kept = stages or self._tap is not None
                 work.parts.append(_Part(piece, rows, bucket, keep_stages=kept))
-        for part in work.parts:
-            self._preprocess(part, work.timings)
         return work
 
     def infer(self, work: Work) -> Work:
@@ -321,13 +333,19 @@ class Engine:
         """The third step of `run`: postprocess, check the outputs, isolate the rows that failed."""
         answers = _Answers()
         for part in work.parts:
-            outputs = self._postprocess(part, work.timings)
-            if outputs is not None:
-                self._take(part, outputs, answers)
-            elif is_out_of_memory(cast("_Failure", part.failure).exc):
-                self._lessen(part, work.timings, answers)
-            else:
-                self._isolate(part, work.timings, answers)
+            self._answer(part, work.timings, answers)
+        return self._answered(work, answers)
+
+    def _answer(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
+        outputs = self._postprocess(part, timings)
+        if outputs is not None:
+            self._take(part, outputs, answers)
+        elif is_out_of_memory(cast("_Failure", part.failure).exc):
+            self._lessen(part, timings, answers)
+        else:
+            self._isolate(part, timings, answers)
+
+    def _answered(self, work: Work, answers: _Answers) -> Result:
         result = self._result(work, answers)
         if self._tap is not None and work.parts:
             self._tap.record(Batch.concat([part.batch for part in work.parts]), result)

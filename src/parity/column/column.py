@@ -203,9 +203,21 @@ class Column:
 
     def slice(self, start: int, stop: int) -> Column:
         """Rows start to stop (exclusive), a view."""
-        if self._numpy is not None and self._arrow is None:
-            return Column(self.field, numpy=self._numpy[start:stop])
-        return Column(self.field, arrow=self.arrow.slice(start, max(0, stop - start)))
+        if self._numpy is None and self._is_memory_of_numpy:
+            self._numpy = self._numpy_from_arrow()
+        piece = object.__new__(Column)
+        piece.field = self.field
+        piece._numpy = None if self._numpy is None else self._numpy[start:stop]
+        piece._arrow = None if self._arrow is None else self._arrow.slice(start, max(0, stop - start))
+        return piece
+
+    @property
+    def _is_memory_of_numpy(self) -> bool:
+        """Whether the Arrow form's memory is the numpy form's: it can be looked at once for all slices."""
+        field, arrow = self.field, cast("Any", self._arrow)
+        if not isinstance(field, Integer | Floating) or field.numpy_dtype == BFLOAT16:
+            return False
+        return arrow.null_count == 0
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Column:
         """The named rows in the named order, a copy; a row may be named more than once."""
