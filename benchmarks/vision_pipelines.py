@@ -35,6 +35,11 @@ def run() -> dict[str, Any]:
     cv2.setNumThreads(1)
     files = [jpeg(seed) for seed in range(FILES)]
     vision.backends()
+    plan = vision.Plan(
+        vision.step(vision.resize_shortest, 256, antialias=True),
+        vision.step(vision.center_crop, SIZE),
+        vision.step(vision.normalize, mean=MEAN, std=STD),
+    )
     ways: dict[str, Callable[[bytes], Any]] = {
         "vision": lambda data: with_vision(data, antialias=False),
         "vision antialiased": lambda data: with_vision(data, antialias=True),
@@ -42,6 +47,8 @@ def run() -> dict[str, Any]:
         "OpenCV area": lambda data: with_opencv(data, cv2.INTER_AREA),
         "Pillow": with_pillow,
         "torch antialiased": with_torch,
+        "plan": lambda data: plan(vision.decode([data])),
+        "plan, unfused": lambda data: plan.unfused(vision.decode([data])),
     }
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
@@ -70,6 +77,7 @@ def run() -> dict[str, Any]:
             ),
             bar("throughput of Pillow, antialiased", faster("vision antialiased", "Pillow"), 1.0),
             bar("throughput of torch, antialiased", faster("vision antialiased", "torch antialiased"), 1.0),
+            bar("throughput of the same plan unfused: resize, crop", faster("plan", "plan, unfused"), 1.0),
         ],
         "milliseconds an image": {
             name: round(1e3 * statistics.median(found), 3) for name, found in spent.items()

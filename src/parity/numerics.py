@@ -101,7 +101,7 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     Keys: python, os, machine, cpu, package.NAME, threads, torch.*, gpu.*, env.*, timezone, locale and every
     setting of the profile as profile.NAME; vision.OPERATION for each operation of `parity.vision` that was
     tried in this process with a library that is there, and is left to torch all the same; operation.NAME, the
-    version of what the operation means, for each that was used in this process.
+    version of what the operation means, for each that was used in this process, and the digest of a plan.
     """
     found = {
         "python": platform.python_version(),
@@ -162,6 +162,7 @@ def _vision(place: str) -> dict[str, str]:
     meanings = cast("Any", sys.modules.get("parity.vision.meanings"))
     if meanings is not None:
         found |= {f"{OPERATION}{name}": str(version) for name, version in meanings.used().items()}
+        found |= {f"{OPERATION}{name}": digest for name, digest in meanings.plans().items()}
     return found
 
 

@@ -17,8 +17,8 @@ from parity import vision
 from parity.vision import Images
 from tests.vision.pictures import file_of, images, noise, photo
 
-NO_OPERATIONS = frozenset({"backends", "versions"})
-"""Public functions that take nothing and tell something."""
+NO_OPERATIONS = frozenset({"backends", "step", "versions"})
+"""Public functions that do nothing to pictures."""
 
 BOXES = torch.tensor([[1.0, 2.5, 9.0, 8.0], [2.0, 2.0, 14.0, 11.5]])
 

@@ -35,6 +35,7 @@ warping     rotate by any angle, and by matrices
 regions     boxes of pictures, resized
 boxes       which boxes to keep, and boxes drawn
 ranking     the largest scores
+plans       operations said once, and computed together
 """
 
 from parity.vision.boxes import draw_boxes, nms
@@ -46,6 +47,7 @@ from parity.vision.filters import Exposure, exposure, gaussian_blur, sharpness
 from parity.vision.geometry import Placement, center_crop, crop, flip, letterbox, pad, rotate90
 from parity.vision.images import Images
 from parity.vision.meanings import versions
+from parity.vision.plans import Plan, Step, step
 from parity.vision.pointwise import equalize, invert, posterize, threshold
 from parity.vision.ranking import argmax, topk
 from parity.vision.regions import roi_crop_resize
@@ -60,6 +62,8 @@ __all__ = [
     "ImageError",
     "Images",
     "Placement",
+    "Plan",
+    "Step",
     "argmax",
     "backends",
     "box_blur",
@@ -94,6 +98,7 @@ __all__ = [
     "rotate",
     "rotate90",
     "sharpness",
+    "step",
     "swap_channels",
     "threshold",
     "to_float",

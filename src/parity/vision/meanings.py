@@ -57,6 +57,7 @@ VERSIONS: Final = MappingProxyType(
 )
 
 _used: set[str] = set()
+_plans: dict[str, set[str]] = {}
 
 
 def versions() -> dict[str, int]:
@@ -72,3 +73,14 @@ def note_use(operation: str) -> None:
 def used() -> dict[str, int]:
     """The versions of the operations that were used in this process, whoever used them."""
     return {operation: VERSIONS[operation] for operation in sorted(_used.copy()) if operation in VERSIONS}
+
+
+def note_plan(name: str, digest: str) -> None:
+    """Note that a plan was used in this process."""
+    if digest not in _plans.get(name, ()):
+        _plans[name] = {digest} | _plans.get(name, set())
+
+
+def plans() -> dict[str, str]:
+    """The digests of the plans that were used in this process, by name; of several of one name all."""
+    return {name: " ".join(sorted(digests)) for name, digests in _plans.copy().items()}

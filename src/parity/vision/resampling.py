@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -14,7 +15,7 @@ from parity.vision.exact import fixed_taps
 from parity.vision.exact import resampled as exactly_resampled
 from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
-from parity.vision.taps import Kernel, resampled, taps_float32
+from parity.vision.taps import Kernel, Taps, pixel_weights, resampled, taps_float32, taps_of
 
 Interpolation = Literal["linear", "cubic", "nearest"]
 
@@ -143,6 +144,40 @@ def resize_longest(
     side = whole("resize_longest", "side", side, least=1)
     interpolation, antialias = checked_way("resize_longest", interpolation, antialias)
     return _resize_to(images, side, max, interpolation, antialias)
+
+
+def resized_size(operation: str, size: tuple[int, int], wanted: Any) -> tuple[int, int]:
+    """Height and width of a picture of `size` after `resize`, `resize_shortest` or `resize_longest`."""
+    if operation == "resize":
+        return size_of(operation, "size", wanted)
+    return _scaled(size, wanted, (min if operation == "resize_shortest" else max)(size))
+
+
+def resized_window(
+    pixels: torch.Tensor,
+    size: tuple[int, int],
+    corner: tuple[int, int],
+    window: tuple[int, int],
+    kernel: Kernel,
+) -> torch.Tensor:
+    """The window (height, width) at a corner (top, left) within pictures antialiased to `size`, float32."""
+    first, last, down = _part(pixels.shape[1], size[0], corner[0], window[0], kernel, pixels.device)
+    start, end, across = _part(pixels.shape[2], size[1], corner[1], window[1], kernel, pixels.device)
+    return torch.stack(
+        [resampled(image[first:last, start:end].contiguous(), down, across) for image in pixels]
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _part(
+    source: int, size: int, begin: int, count: int, kernel: Kernel, device: torch.device
+) -> tuple[int, int, Taps]:
+    """The first pixel of the source that counts, the one after the last, and the taps of `count` pixels."""
+    places, weights = (found[begin : begin + count] for found in pixel_weights(source, size, kernel, True))
+    counted = places[weights != 0]
+    first, last = int(counted.min()), int(counted.max()) + 1
+    exact = taps_of(places - first, weights, last - first, device)
+    return first, last, Taps(exact.needed, exact.places, exact.weights.to(torch.float32), exact.starts)
 
 
 def _scaled(size: tuple[int, int], side: int, measured: int) -> tuple[int, int]:

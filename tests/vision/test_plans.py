@@ -1,0 +1,145 @@
+"""Plans give what their operations give one by one, and tell when they changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parity import Profile, numerics, vision
+from parity.errors import ConfigError
+from parity.vision import Images, Plan, meanings, plans, step
+from tests.vision.pictures import images, noise, ragged, sides
+
+PICTURES: dict[str, Any] = {
+    "shortest": lambda n: step(vision.resize_shortest, n, antialias=True),
+    "longest": lambda n: step(vision.resize_longest, n, interpolation="cubic", antialias=True),
+    "resize": lambda n: step(vision.resize, (n, n + 3), antialias=True),
+    "cubic": lambda n: step(vision.resize, (n + 2, n), interpolation="cubic", antialias=True),
+    "plain": lambda n: step(vision.resize, (n, n), antialias=False),
+    "nearest": lambda n: step(vision.resize, (n, n), interpolation="nearest", antialias=False),
+    "center": lambda n: step(vision.center_crop, (n, max(1, n - 2))),
+    "corner": lambda n: step(vision.crop, n % 3 - 1, n % 2, (n, n)),
+    "u8": lambda _: step(vision.to_u8),
+    "float": lambda _: step(vision.to_float),
+    "flip": lambda _: step(vision.flip, horizontal=True),
+    "pad": lambda n: step(vision.pad, n % 4, 1, 2, 0, mode="edge"),
+    "warp": lambda n: step(vision.rotate, 7.0 * n),
+}
+
+
+@given(ragged(), st.lists(st.tuples(st.sampled_from(list(PICTURES)), sides(12)), min_size=1, max_size=5))
+@settings(max_examples=40)
+def test_a_plan_has_the_bits_of_its_operations_one_by_one(
+    arrays: list[np.ndarray], chain: list[tuple[str, int]]
+) -> None:
+    plan = Plan(*(PICTURES[name](number) for name, number in chain))
+    found, expected = plan(images(*arrays)), plan.unfused(images(*arrays))
+    assert (found.peak, found.dtype, found.sizes) == (expected.peak, expected.dtype, expected.sizes)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@given(ragged(), sides(20), sides(20), sides(20), st.sampled_from(["linear", "cubic"]), st.booleans())
+@settings(max_examples=40)
+def test_a_crop_of_a_resize_has_its_bits(
+    arrays: list[np.ndarray], side: int, height: int, width: int, interpolation: Any, unit: bool
+) -> None:
+    plan = Plan(
+        step(vision.resize_shortest, side, interpolation=interpolation, antialias=True),
+        step(vision.center_crop, (height, width)),
+    )
+    batch = vision.to_float(images(*arrays)) if unit else images(*arrays)
+    for one, other in zip(plan(batch), plan.unfused(batch), strict=True):
+        assert torch.equal(one, other)
+    (alone, *_) = plan(Images([batch[0]], batch.peak))
+    assert torch.equal(alone, plan(batch)[0])
+
+
+PRESET = Plan(
+    step(vision.resize_shortest, 32, antialias=True),
+    step(vision.center_crop, (28, 28)),
+    step(vision.normalize, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4)),
+)
+
+
+def test_a_preset_is_fused_and_gives_one_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = images(noise(1, 90, 120), noise(2, 200, 70), noise(3, 90, 120))
+    expected = PRESET.unfused(batch)
+    fused: list[Any] = []
+    windowed = plans.resized_window
+    monkeypatch.setattr(plans, "resized_window", lambda *args: fused.append(args[1]) or windowed(*args))
+    assert torch.equal(PRESET(batch), expected)
+    assert sorted(fused) == [(32, 42), (91, 32)]
+
+
+def test_equal_plans_have_one_digest_and_others_another() -> None:
+    def plan(*, side: int = 8, mean: Any = (0.5,) * 3, crop: int = 5) -> Plan:
+        return Plan(
+            step(vision.resize_shortest, side, antialias=True),
+            step(vision.center_crop, (crop, crop)),
+            step(vision.normalize, mean=mean, std=(1, 1, 1)),
+        )
+
+    assert plan() == plan(mean=np.full(3, 0.5)) == plan(mean=[0.5] * 3)
+    assert len({plan(), plan(side=9), plan(mean=(0.5, 0.5, 0.4)), plan(crop=6)}) == 4
+    assert str(plan()).startswith("Plan(resize_shortest > center_crop > normalize, ")
+    spelled = Plan(step(vision.resize, size=(4, 5), antialias=True, interpolation="linear", contract="float"))
+    assert spelled == Plan(step(vision.resize, (4, 5), antialias=True))
+
+
+@pytest.mark.slow
+def test_a_digest_does_not_depend_on_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from tests.vision.test_plans import PRESET; print(PRESET.digest)"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.strip() == PRESET.digest
+    monkeypatch.setattr(plans, "VERSIONS", {**meanings.VERSIONS, "center_crop": 2})
+    assert Plan(*PRESET.steps) != PRESET
+
+
+def test_a_fingerprint_tells_the_digest_of_a_plan_that_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meanings, "_plans", dict[str, set[str]]())
+    plan = Plan(step(vision.to_float), name="prepare")
+    assert "operation.prepare" not in numerics.fingerprint(Profile())
+    plan(images(noise(1, 4, 4)))
+    assert numerics.fingerprint(Profile())["operation.prepare"] == plan.digest
+
+
+def test_what_a_plan_was_made_of_may_change_afterwards() -> None:
+    mean = [0.5, 0.5, 0.5]
+    plan = Plan(step(vision.normalize, mean=mean, std=(1, 1, 1)))
+    batch = images(noise(1, 4, 4))
+    before = plan(batch)
+    mean[0] = 0.0
+    assert torch.equal(plan(batch), before)
+
+
+untyped: Any = step
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (Plan, "takes one step or more"),
+        (lambda: Plan(vision.flip), "takes steps, not .* vision.step makes them"),  # pyright: ignore
+        (lambda: Plan(step(vision.sharpness), step(vision.to_u8)), "sharpness gives no pictures for to_u8"),
+        (lambda: Plan(step(vision.center_crop, (0, 3))), r"center_crop: size \(0, 3\)"),
+        (lambda: untyped(print), "step takes an operation of parity.vision"),
+        (lambda: untyped(vision.topk, 3), "step takes an operation on pictures, topk is none"),
+        (lambda: untyped(vision.resize, (3, 3)), "resize: missing a required argument: 'antialias'"),
+        (lambda: untyped(vision.flip, sideways=True), "flip: .*unexpected keyword argument 'sideways'"),
+        (lambda: PRESET(noise(1, 4, 4)), "Plan takes Images"),  # pyright: ignore
+    ],
+)
+def test_what_is_no_plan_is_refused(make: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make()
