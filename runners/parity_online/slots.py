@@ -27,7 +27,7 @@ from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
 from parity_online.remote import RemoteEngine, ReplicaDiedError, StartTimeoutError
-from parity_online.slot import LoopSlot, Slot, SlotKind, ThreadSlot
+from parity_online.slot import SHORT_BATCH_S, LoopSlot, SlotKind, ThreadSlot
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class _Run:
         waited_s: how long it did before.
     """
 
-    lane: Slot
+    lane: ThreadSlot
     started: float = field(default_factory=time.monotonic)
     is_preparing: bool = True
     waits_since: float | None = None
@@ -126,7 +126,7 @@ class _Run:
 class _Place:
     """An engine and the threads that run it: one, or one more than its workers that preprocess."""
 
-    def __init__(self, number: int, engine: EngineLike, lanes: list[Slot]) -> None:
+    def __init__(self, number: int, engine: EngineLike, lanes: list[ThreadSlot]) -> None:
         self.number = number
         self.engine = engine
         self.lanes = lanes
@@ -377,7 +377,7 @@ class Slots:
 
     async def _open(self, number: int) -> float:
         loop = asyncio.get_running_loop()
-        lanes: list[Slot] = [
+        lanes = [
             ThreadSlot(loop, f"parity-slot-{self._name}-{number}{f'-{lane}' if lane else ''}")
             for lane in range(self._lanes)
         ]
@@ -407,10 +407,13 @@ class Slots:
         finally:
             if late is not None:
                 late.cancel()
+        if isinstance(engine, Engine):
+            for lane in lanes:
+                lane.is_short = batch_s < SHORT_BATCH_S
         self._places[number] = _Place(number, engine, lanes)
         return batch_s
 
-    async def _warm(self, engine: EngineLike, lane: Slot) -> float:
+    async def _warm(self, engine: EngineLike, lane: ThreadSlot) -> float:
         """Warm an engine up; the seconds that a warm batch takes.
 
         Raises:
