@@ -142,6 +142,8 @@ def test_what_is_not_json_is_malformed(text: bytes, part: str) -> None:
     "text",
     [
         b'{"a":1,"a":2}',
+        b'{"a":1,"b":2,"a":3}',
+        b'{"b":{"a":1,"a":1}}',
         b'[{"b":{"a":":","x":[{"a":1 , "a" :1}]}}]',
         b'{"\\u0061":1,"a":2}',
         b'{"url":"http://x","a":":\\":","a":[{}]}',
