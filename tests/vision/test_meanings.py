@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from parity import Profile, numerics, vision
+from parity.check import check_goldens
 from parity.exact.conditions import comparable
+from parity.report import advice
 from parity.vision import colour, filters, geometry, meanings, resampling, spaces, taps, windows
 from parity.vision.curve import Curve
+from parity.vision.fastpaths import definitions_only
 from tests.vision.calls import CALLS, function, on_pictures, operations, pictures_for
 from tests.vision.outcomes import RECORDED, agrees, outcome
 
@@ -38,6 +42,22 @@ def test_a_fingerprint_tells_the_versions_of_what_was_used(monkeypatch: pytest.M
     found = numerics.fingerprint(Profile())
     assert found["operation.flip"] == "7"
     assert not [key for key in comparable(found) if key.startswith(numerics.OPERATION)]
+
+
+@pytest.mark.slow
+def test_a_golden_whose_answers_moved_tells_the_operation_that_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handler = str(Path(__file__).parents[2] / "handlers" / "photo_quality")
+    assert check_goldens(handler).fingerprint_changes().get("operation.sharpness") is None
+    definition = filters.four_neighbours
+    monkeypatch.setattr(meanings, "VERSIONS", {**meanings.VERSIONS, "sharpness": 2})
+    monkeypatch.setattr(filters, "four_neighbours", lambda pixels: definition(pixels) * 2)
+    with definitions_only():
+        report = check_goldens(handler)
+    assert report.fingerprint_changes()["operation.sharpness"] == ("1", "2")
+    (told,) = [step for step in advice(report) if step.startswith("Operation")]
+    assert told.startswith("Operation sharpness changed: version 1 -> 2.")
 
 
 RECORD: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
