@@ -6,7 +6,7 @@ otherwise loads the whole row group, which takes 1 to 2.6 GB for one of 1 GB.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,18 +38,23 @@ class UnreadableError(DatasetError):
 
 
 def read_unit(
-    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int = BATCH_BYTES
+    unit: Unit,
+    layout: Layout,
+    batch_rows: int,
+    most_bytes: int = BATCH_BYTES,
+    together: Callable[[], int] | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
 
-    A batch of several rows has at most `most_bytes`. They have the layout's columns under the layout's
-    types; a column that the file lacks is not there, see `with_absent`.
+    A batch of several rows has at most `most_bytes`, and several batches may come as one, see `rebatch`. They
+    have the layout's columns under the layout's types; a column that the file lacks is not there, see
+    `with_absent`.
 
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
     """
     if unit.source.format != PARQUET:
-        yield from _read_container(unit, layout, batch_rows, most_bytes)
+        yield from _read_container(unit, layout, batch_rows, most_bytes, together)
         return
     source, where = unit.source, layout.where
     groups = list(range(unit.first_group, unit.end_group))
@@ -74,7 +79,7 @@ def read_unit(
                 rows = (laid_out(batch, layout, source) for batch in counted)
             else:
                 rows = _chosen(counted, layout, source, [starts[group] for group in groups])
-            yield from rebatch(rows, batch_rows, most_bytes)
+            yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
             raise _changed(unit) from exc
@@ -87,7 +92,7 @@ def read_unit(
 
 
 def _read_container(
-    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int
+    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int, together: Callable[[], int] | None
 ) -> Generator[pa.RecordBatch, None, None]:
     source = unit.source
     read = 0
@@ -105,7 +110,7 @@ def _read_container(
 
     try:
         rows = kept_rows(counted(), layout, source, unit.num_rows)
-        yield from rebatch(rows, batch_rows, most_bytes)
+        yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
             raise _changed(unit) from exc

@@ -28,7 +28,7 @@ from parity.schema import Schema
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
 from parity_batch.containers import problems_of
 from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
-from parity_batch.groups import Pace, grouped
+from parity_batch.groups import Pace
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
@@ -217,8 +217,7 @@ class UnitScorer:
         waiting: deque[pa.RecordBatch] = deque()
         pace = Pace(unit.num_rows // (self.batch_rows * _GROUPS_AN_ENGINE * len(self.engines)))
         with (
-            contextlib.closing(self._read(unit, mine)) as read,
-            contextlib.closing(grouped(read, self.batch_rows, pace)) as batches,
+            contextlib.closing(self._read(unit, pace, mine)) as batches,
             contextlib.closing(self._scored(_kept(batches, waiting), pace, mine)) as scored,
         ):
             for result in scored:
@@ -278,10 +277,11 @@ class UnitScorer:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _read(self, unit: Unit, mine: Tally) -> Generator[pa.RecordBatch, None, None]:
-        """Every micro-batch."""
+    def _read(self, unit: Unit, pace: Pace, mine: Tally) -> Generator[pa.RecordBatch, None, None]:
+        """All micro-batches, in groups as the pace has them."""
         most_bytes = min(BATCH_BYTES, self.max_row_bytes)  # a row that is too large then stands alone
-        with contextlib.closing(read_unit(unit, self.layout, self.batch_rows, most_bytes)) as batches:
+        read = read_unit(unit, self.layout, self.batch_rows, most_bytes, pace.batches)
+        with contextlib.closing(read) as batches:
             while True:
                 started = time.perf_counter()
                 rows = next(batches, None)

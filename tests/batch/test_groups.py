@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parity_batch import groups, score, unit
-from parity_batch.groups import MOST_BATCHES, Pace, grouped
+from parity.codec.rebatch import rebatch
+from parity_batch import score
+from parity_batch.groups import MOST_BATCHES, Pace
 from parity_batch.settings import Settings
 from tests.batch.jobs import contents, read_parts
 
@@ -30,43 +30,47 @@ def batches(sizes: list[int], width: int = 1) -> list[pa.RecordBatch]:
 
 
 @given(
-    st.lists(st.integers(1, _ROWS), max_size=40),
+    st.lists(st.integers(1, 20 * _ROWS), max_size=20),
     st.lists(st.sampled_from([0.0, 0.05, 1.0]), min_size=1, max_size=10),
 )
 def test_rows_keep_their_order_and_whole_micro_batches_their_borders(
     sizes: list[int], seconds: list[float]
 ) -> None:
     pace, found = Pace(), list[pa.RecordBatch]()
-    for turn, rows in enumerate(grouped(batches(sizes), _ROWS, pace)):
+    for turn, rows in enumerate(rebatch(batches(sizes), _ROWS, together=pace.batches)):
         found.append(rows)
         pace.took(seconds[turn % len(seconds)])
-        assert 1 <= pace.batches <= MOST_BATCHES
+        assert 1 <= pace.batches() <= MOST_BATCHES
     joined = [row for rows in found for row in rows.column("x").to_pylist()]
     assert joined == list(range(sum(sizes)))
     for rows in found:  # a group is whole micro-batches, so that cutting it gives the same ones
         assert rows.num_rows <= _ROWS or rows.num_rows % _ROWS == 0
     cut = [min(_ROWS, rows.num_rows - start) for rows in found for start in range(0, rows.num_rows, _ROWS)]
-    assert cut == sizes
+    assert cut == [rows.num_rows for rows in rebatch(batches(sizes), _ROWS)]
 
 
 def test_groups_grow_while_they_are_short_and_shrink_when_they_are_long() -> None:
     pace = Pace()
     for _ in range(10):
         pace.took(0.001)
-    assert pace.batches == MOST_BATCHES
+    assert pace.batches() == MOST_BATCHES
     for _ in range(10):
         pace.took(0.5)
-    assert pace.batches == 1
-    assert Pace(0).batches == 1
+    assert pace.batches() == 1
+    assert Pace(0).batches() == 1
 
 
 def test_large_rows_and_single_rows_stay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = Pace()
-    pace.batches = MOST_BATCHES
-    monkeypatch.setattr(groups, "GROUP_BYTES", 1000)
-    large = [rows.num_rows for rows in grouped(batches([_ROWS] * 4, width=200), _ROWS, pace)]
-    assert large == [_ROWS] * 4
-    assert [rows.num_rows for rows in grouped(batches([1] * 4), 1, pace)] == [1] * 4
+    def sizes(rows: int, width: int) -> list[int]:
+        found = rebatch(batches([5 * _ROWS], width=width), rows, together=lambda: MOST_BATCHES)
+        return [batch.num_rows for batch in found]
+
+    assert sizes(_ROWS, 1) == [5 * _ROWS]
+    assert sizes(1, 1) == [1] * 5 * _ROWS
+    monkeypatch.setattr("parity.codec.rebatch.TOGETHER_BYTES", 2 * _ROWS * 220)
+    assert sizes(_ROWS, 200) == [2 * _ROWS, _ROWS, 2 * _ROWS]
+    monkeypatch.setattr("parity.codec.rebatch.TOGETHER_BYTES", 1000)
+    assert sizes(_ROWS, 200) == [_ROWS] * 5
 
 
 _WATCHING = """
@@ -94,18 +98,9 @@ class Watching(Handler):
 """
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def one(found: Iterator[pa.RecordBatch], batch_rows: int, pace: Pace) -> Iterator[pa.RecordBatch]:
-        del batch_rows, pace
-        yield from found
-
-    monkeypatch.setattr(unit, "grouped", one)
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_handler_sees_the_same_micro_batches(
-    tmp_path: Path, workers: int, request: pytest.FixtureRequest
+    tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "watching.py").write_text(_WATCHING)
     values = np.arange(9100)  # the last hundred are out of range, and 77 raises
@@ -116,7 +111,7 @@ def test_a_handler_sees_the_same_micro_batches(
     found: list[pa.Table] = []
     for name in ("together", "apart"):
         if name == "apart":
-            request.getfixturevalue("alone")
+            monkeypatch.setattr(Pace, "batches", lambda pace: 1)
         summary = score(tmp_path / "in.parquet", tmp_path / name, handler, settings=settings)
         assert summary.row_errors == {"failed": 1, "invalid": 100}
         found.append(read_parts(tmp_path / name))

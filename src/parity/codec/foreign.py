@@ -31,6 +31,14 @@ def as_numpy(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _from_torch(tensor: Any) -> np.ndarray[Any, Any]:
+    try:
+        found = tensor.numpy()  # most are ready for it; each call of torch waits for other threads
+    except (TypeError, RuntimeError):
+        return _detached(tensor)
+    return found if found.flags.c_contiguous else np.ascontiguousarray(found)
+
+
+def _detached(tensor: Any) -> np.ndarray[Any, Any]:
     host = tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
     if str(host.dtype) == "torch.bfloat16":
         import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -13,14 +13,27 @@ from parity.codec.arrow_sizes import row_bytes
 BATCH_BYTES = 32 * 1024 * 1024
 """A micro-batch of more bytes is cut short, unless it is a single row."""
 
+TOGETHER_BYTES = 4 * 1024 * 1024
+"""Whole micro-batches are given out together only where they have no more bytes."""
+
 
 def rebatch(
-    batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int = BATCH_BYTES
+    batches: Iterable[pa.RecordBatch],
+    rows: int,
+    most_bytes: int = BATCH_BYTES,
+    together: Callable[[], int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The same rows cut into batches of exactly `rows` rows, but for the last one and for large rows.
 
     A batch of several rows has at most `most_bytes`, each row counted with the values of its own: one that
     rows share, as in a dictionary, for each of them.
+
+    Args:
+        batches: the rows.
+        rows: of a batch.
+        most_bytes: of a batch.
+        together: how many batches of `rows` rows may be given out as one, asked each time; fewer are where
+            what was read, or `TOGETHER_BYTES`, ends. Cut each `rows` rows, it is the same batches.
     """
     held: list[pa.RecordBatch] = []
     held_rows = 0
@@ -28,6 +41,15 @@ def rebatch(
     for batch in batches:
         start, sizes = 0, _Sizes(batch)
         while start < batch.num_rows:
+            if together is not None and not held and rows > 1:
+                several = min(together(), (batch.num_rows - start) // rows) * rows
+                most = min(most_bytes, TOGETHER_BYTES)
+                while several > rows and sizes.of(start, several) > most:
+                    several = several // rows // 2 * rows
+                if several > rows:
+                    yield batch.slice(start, several)
+                    start += several
+                    continue
             count = min(rows - held_rows, batch.num_rows - start)
             while count > 1 and held_bytes + sizes.of(start, count) > most_bytes:
                 count //= 2

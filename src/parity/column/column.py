@@ -207,8 +207,10 @@ class Column:
             self._numpy = self._numpy_from_arrow()
         piece = object.__new__(Column)
         piece.field = self.field
-        piece._numpy = None if self._numpy is None else self._numpy[start:stop]
-        piece._arrow = None if self._arrow is None else self._arrow.slice(start, max(0, stop - start))
+        if self._numpy is not None and (self._arrow is None or self._is_memory_of_numpy):
+            piece._numpy, piece._arrow = self._numpy[start:stop], None
+        else:
+            piece._numpy, piece._arrow = None, self.arrow.slice(start, max(0, stop - start))
         return piece
 
     @property
