@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := torch,online,grpc,otel,notebook,ray,spark,dev
+EXTRAS := torch,online,grpc,otel,notebook,ray,spark,weights,dev
 
 # Passed through: `make test ARGS="-m 'not slow' -k schema"`.
 ARGS ?=
