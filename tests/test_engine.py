@@ -166,6 +166,17 @@ def test_a_batch_larger_than_the_largest_bucket_is_cut():
     assert result.buckets.tolist() == [4] * 8 + [2, 2]
 
 
+@pytest.mark.parametrize("buckets", [(), (2, 4), (4,), (3,), (16,)])
+@pytest.mark.parametrize("rows", [0, 1, 5, 10, 11, 23])
+def test_rows_shown_a_few_at_a_time_see_what_batches_of_so_many_see(buckets: tuple[int, ...], rows: int):
+    with Engine(Double, Profile(buckets=buckets)) as engine:
+        batch = batch_of(list(range(100, 100 + rows)))
+        together = engine.run(batch, most_rows=5)
+        apart = [engine.run(piece) for piece in batch.split(5)]
+    assert together.buckets.tolist() == [size for result in apart for size in result.buckets.tolist()]
+    assert together.outputs["y"].to_pylist() == [2 * value for value in range(100, 100 + rows)]
+
+
 def test_padding_is_copies_of_a_real_row_in_aligned_memory():
     seen: list[np.ndarray] = []
 

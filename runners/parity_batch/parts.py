@@ -6,12 +6,14 @@ Micro-batches are gathered into row groups by size, never by time or by worker.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parity.codec.arrow_sizes import decoded_bytes
 from parity.errors import DatasetError
 from parity_batch.storage import Draft, StoredFile
 
@@ -41,7 +43,7 @@ class PartWriter:
         self._held: list[pa.Table] = []
         self._loose: list[pa.Table] = []
         self._held_rows = 0
-        self._held_bytes = 0
+        self._held_bytes = 0.0
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
@@ -59,12 +61,30 @@ class PartWriter:
         if self._draft is not None:
             self._draft.discard()
 
-    def write(self, rows: pa.Table) -> None:
-        """Add rows; raises DatasetError when they cannot be written, on a full disk for instance."""
+    def write(self, rows: pa.Table, lengths: Iterable[int] | None = None) -> None:
+        """Add rows.
+
+        Args:
+            rows: of one or more micro-batches.
+            lengths: how many are of each; all are of one when not given. Where row groups and pages end
+                follows from these, however many come at once.
+
+        Raises:
+            DatasetError: they cannot be written, on a full disk for instance.
+        """
+        start = 0
+        for length in (rows.num_rows,) if lengths is None else lengths:
+            self._add(rows.slice(start, length))
+            start += length
+
+    def _add(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
         self._loose.append(rows)
         self._held_rows += rows.num_rows
-        self._held_bytes += rows.nbytes
+        # Of the values, and not of the memory, which has room for nulls where a row beside it failed.
+        self._held_bytes += sum(
+            decoded_bytes(column) for batch in rows.to_batches() for column in batch.columns
+        )
         if self._held_bytes >= ROW_GROUP_BYTES or self._held_rows >= ROW_GROUP_ROWS:
             self._flush()
         elif len(self._loose) >= _LOOSE_BATCHES:
@@ -106,7 +126,7 @@ class PartWriter:
                 )
             if self._held:
                 table = pa.concat_tables(self._held).unify_dictionaries()  # not one chunk: that is a copy
-                self._held, self._held_rows, self._held_bytes = [], 0, 0
+                self._held, self._held_rows, self._held_bytes = [], 0, 0.0
                 self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         except OSError as exc:
             raise _unwritable(self.file, exc) from exc

@@ -190,9 +190,10 @@ class UnitScorer:
                     failed.write(
                         error_rows(
                             whole, result.errors, source.name, place, failed_schema, positions=positions
-                        )
+                        ),
+                        Counter(error.row // self.batch_rows for error in result.errors).values(),
                     )
-                part.write(part_rows(whole, result, schema))
+                part.write(part_rows(whole, result, schema), self._lengths(result.num_rows))
                 found = Counter(error.kind for error in result.errors)
                 seconds = {**result.timings, "write": time.perf_counter() - started}
                 for tally in (mine, self.tally):
@@ -211,6 +212,10 @@ class UnitScorer:
         kinds = dict(sorted(mine.row_errors.items()))
         record = UnitRecord(self.folder.job, part.rows, kinds, FileRecord.of(part_file), errors)
         self.folder.record(unit.part, record)
+
+    def _lengths(self, rows: int) -> list[int]:
+        """The rows of each micro-batch of a group."""
+        return [min(self.batch_rows, rows - start) for start in range(0, rows, self.batch_rows)]
 
     def _results(self, unit: Unit, mine: Tally) -> Generator[tuple[pa.RecordBatch, Result], None, None]:
         """All rows with their results, in order, one or more micro-batches at a time."""
@@ -280,7 +285,9 @@ class UnitScorer:
     def _read(self, unit: Unit, pace: Pace, mine: Tally) -> Generator[pa.RecordBatch, None, None]:
         """All micro-batches, in groups as the pace has them."""
         most_bytes = min(BATCH_BYTES, self.max_row_bytes)  # a row that is too large then stands alone
-        read = read_unit(unit, self.layout, self.batch_rows, most_bytes, pace.batches)
+        overlapped = self.preprocess_workers and len(self.engines) == 1  # a pipeline takes them one by one
+        together = None if overlapped else pace.batches
+        read = read_unit(unit, self.layout, self.batch_rows, most_bytes, together)
         with contextlib.closing(read) as batches:
             while True:
                 started = time.perf_counter()

@@ -289,9 +289,10 @@ class Engine:
             InputMutatedError: the handler wrote into its inputs.
         """
         work, answers = self._cut(batch, stages, most_rows), _Answers()
-        for (
-            part
-        ) in work.parts:  # each to its end: what the stages of one need is in the cache, and then let go
+        if self.profile.device != "cpu":  # there a stage is still going on when the next part's begins
+            return self.postprocess(self.infer(self._preprocessed(work)))
+        # Each part to its end: what its stages need is in the cache, and is let go.
+        for part in work.parts:
             self._preprocess(part, work.timings)
             self._infer(part, work.timings)
             self._answer(part, work.timings, answers)
@@ -303,7 +304,9 @@ class Engine:
 
     def preprocess(self, batch: Batch, *, stages: bool = False) -> Work:
         """The first step of `run`: cut the batch to bucket size and preprocess it."""
-        work = self._cut(batch, stages)
+        return self._preprocessed(self._cut(batch, stages))
+
+    def _preprocessed(self, work: Work) -> Work:
         for part in work.parts:
             self._preprocess(part, work.timings)
         return work
@@ -312,12 +315,14 @@ class Engine:
         if batch.schema != self.loaded.inputs:
             raise ConfigError(f"handler {self.loaded.name}: the batch is not of the handler's input schema")
         work = Work(batch.num_rows, [], keep_stages=stages)
-        if batch.num_rows:
-            size = min(rows for rows in (self.profile.max_rows, most_rows, batch.num_rows) if rows)
-            starts = range(0, batch.num_rows, size)
-            for start in starts:
-                piece = batch if len(starts) == 1 else batch.slice(start, start + size)
-                rows = np.arange(start, start + piece.num_rows, dtype=np.int64)
+        whole = min(most_rows or batch.num_rows, batch.num_rows)
+        for first in range(0, batch.num_rows, whole or 1):
+            end = min(first + whole, batch.num_rows)
+            size = self.profile.max_rows or whole
+            for start in range(first, end, size):
+                stop = min(start + size, end)
+                piece = batch if stop - start == batch.num_rows else batch.slice(start, stop)
+                rows = np.arange(start, stop, dtype=np.int64)
                 bucket = self.profile.bucket_for(piece.num_rows)
                 kept = stages or self._tap is not None
                 work.parts.append(_Part(piece, rows, bucket, keep_stages=kept))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity.codec.rebatch import rebatch
-from parity_batch import score
+from parity.profile import Profile
+from parity_batch import parts, score
 from parity_batch.groups import MOST_BATCHES, Pace
 from parity_batch.settings import Settings
-from tests.batch.jobs import contents, read_parts
+from tests.batch.jobs import contents, part_files, read_parts
 
 _ROWS = 4
 
@@ -126,3 +128,56 @@ def test_a_handler_sees_the_same_micro_batches(
         128,
         4992,
     } <= firsts  # each micro-batch of its own: 5000 is not made up for by another's row
+
+
+_UNEVEN = """
+from parity import Float64, Handler, Int64, Schema, String
+
+class Uneven(Handler):
+    inputs = Schema(x=Int64(le=10**6))
+    outputs = Schema(y=Float64(nullable=True), rows=Int64(), text=String())
+
+    def initialize(self, context):
+        pass
+
+    def preprocess(self, batch):
+        return batch["x"].numpy()
+
+    def inference(self, x):
+        if (x % 7001 == 7000).any():
+            raise ValueError("one of them")
+        return x
+
+    def postprocess(self, x, batch):
+        y = [None if value % 11 == 0 else value / 7 for value in x.tolist()]
+        return {"y": y, "rows": [len(x)] * len(x), "text": ["t" * (value % 40) for value in x.tolist()]}
+"""
+
+
+@pytest.mark.parametrize("preprocess_workers", [0, 1])
+@pytest.mark.parametrize("buckets", [(), (4, 32)])
+def test_the_bytes_of_a_part_do_not_follow_the_clock(
+    tmp_path: Path, buckets: tuple[int, ...], preprocess_workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row groups, pages and buckets are the same, however many micro-batches are scored together."""
+    (tmp_path / "uneven.py").write_text(_UNEVEN)
+    values = np.random.default_rng(5).permutation(60_000)
+    values[::9000] = 2 * 10**6  # refused before the handler sees them
+    table = pa.table({"x": pa.array(values), "note": pa.array([f"note {value % 977}" for value in values])})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=7000)
+    monkeypatch.setattr(parts, "ROW_GROUP_BYTES", 256 * 1024)
+    handler = f"{tmp_path / 'uneven.py'}:Uneven"
+    turns = itertools.cycle([1, 2, 3, 7, 16])
+    found: list[dict[str, bytes]] = []
+    for name, pace in {"apart": lambda _: 1, "many": lambda _: 16, "mixed": lambda _: next(turns)}.items():
+        monkeypatch.setattr(Pace, "batches", pace)
+        settings = Settings(
+            batch_rows=100,
+            workers=1,
+            preprocess_workers=preprocess_workers,
+            profile=Profile(buckets=buckets),
+        )
+        score(tmp_path / "in.parquet", tmp_path / name, handler, columns=["x", "note"], settings=settings)
+        found.append(contents(tmp_path / name))
+    assert pq.ParquetFile(part_files(tmp_path / "apart")[0]).num_row_groups > 3
+    assert found[0] == found[1] == found[2]

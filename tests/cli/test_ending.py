@@ -23,6 +23,8 @@ def late():
     (HERE / "thread").write_text("done")
 
 atexit.register(lambda: (HERE / "atexit").write_text("done"))
+LOG = open(HERE / "log", "w")
+LOG.write("never closed")
 print("held back, as nobody flushes it", end="")
 
 class Ends(Handler):
@@ -56,6 +58,7 @@ def test_what_python_promises_of_an_end_is_kept(tmp_path: Path, x: float, code: 
     assert "held back" in done.stdout + done.stderr
     assert (tmp_path / "thread").read_text() == "done"
     assert (tmp_path / "atexit").read_text() == "done"
+    assert (tmp_path / "log").read_text() == "never closed"
     if not code:
         assert '{"y":1.0}' in done.stdout
 
@@ -79,3 +82,23 @@ def test_an_end_is_no_place_for_the_interpreter_to_take_torch_apart(tmp_path: Pa
         [sys.executable, "-c", code], capture_output=True, text=True, env=_BUFFERED, check=False
     )
     assert (done.returncode, done.stdout) == (3, "flushed\n")
+
+
+@pytest.mark.slow
+def test_what_c_code_printed_is_there(tmp_path: Path) -> None:
+    code = (
+        "import ctypes, torch; from parity.cli.ending import end; ctypes.CDLL(None).printf(b'from C'); end(0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=_BUFFERED, check=True
+    )
+    assert done.stdout == "from C"
+
+
+@pytest.mark.slow
+def test_a_profiler_gets_to_write_what_it_saw(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(_HANDLER)
+    (tmp_path / "rows.json").write_text('[{"x": 1.0}]')
+    run = [sys.executable, "-m", "cProfile", "-o", "seen", "-m", "parity", "run", "ends.py:Ends", "rows.json"]
+    subprocess.run(run, capture_output=True, cwd=tmp_path, check=True)
+    assert (tmp_path / "seen").stat().st_size > 1000

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
+import gc
+import io
 import os
 import sys
 import threading
@@ -10,6 +14,7 @@ from typing import Any, NoReturn, cast
 
 from parity.cli.application import app
 
+_FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 _UNFLUSHED = 120
 """What Python exits with when standard output cannot be flushed."""
 
@@ -17,29 +22,36 @@ _UNFLUSHED = 120
 def main() -> NoReturn:
     """Run the command line and end the process with its code.
 
-    All that Python promises of an end is kept: threads are waited for, what was registered with `atexit` is
-    run, output is flushed. The memory of modules is left to the operating system.
+    What an end is to do is done: threads are waited for, what was registered with `atexit` is run, files that
+    are still open are flushed. The memory of modules is left to the operating system: a `__del__` of what a
+    module holds is not called, which Python does not promise either.
 
     Raises:
-        SystemExit: torch was not imported, and the interpreter ends as it always does.
+        SystemExit: torch was not imported, or a profiler or a tracer looks on, and the interpreter ends as it
+            always does.
     """
     try:
         app(prog_name="parity")
+        code: object = 0
     except SystemExit as exc:
-        if "torch" not in sys.modules or not isinstance(exc.code, int | None):
-            raise
-        end(exc.code or 0)
-    end(0)
+        code = exc.code or 0
+    watched = sys.getprofile() is not None or sys.gettrace() is not None
+    if watched or "torch" not in sys.modules or not isinstance(code, int):
+        sys.exit(cast("Any", code))
+    end(code)
 
 
 def end(code: int) -> NoReturn:
     """End the process as `sys.exit(code)` would, at once."""
     cast("Any", threading)._shutdown()
     cast("Any", atexit)._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
+    ours = (sys.stdout, sys.stderr)
+    for stream in (*ours, *(item for item in gc.get_objects() if type(item) in _FILES)):
         try:
-            if stream is not None:
+            if stream is not None and not stream.closed:
                 stream.flush()
         except (OSError, ValueError):
-            code = code or _UNFLUSHED
+            code = code or (_UNFLUSHED if stream in ours else 0)
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).fflush(None)  # what C code has printed
     os._exit(code)
