@@ -232,8 +232,17 @@ class FastPath:
         asked.tell(self.admission.answered(route, model, request, answer, asked.started))
 
     async def _end_encoded(self, asked: _Asked, answer: Answer) -> None:
-        found = await write_encoded(asked.request, answer)
-        asked.tell(self.admission.answered(asked.route, asked.model, asked.request, found, asked.started))
+        told: Answer | None = None
+        who = (asked.route, asked.model, asked.request)
+        try:
+            try:
+                encoded = await write_encoded(asked.request, answer)
+            except Exception as exc:  # noqa: BLE001 - every request gets an answer
+                told = self.admission.refused(*who, exc, time.perf_counter() - asked.started)
+            else:
+                told = self.admission.answered(*who, encoded, asked.started)
+        finally:
+            asked.tell(told)
 
     async def _serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()

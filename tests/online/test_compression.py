@@ -1,15 +1,28 @@
 """Compressed bodies: read and written, and stopped at the body limit."""
 
+import asyncio
 import gzip
 import json
 import random
 import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from parity import Profile, load_handler
+from parity_online import fastpath
 from parity_online.compression import accepted, decompress
+from parity_online.fastpath import FastPath
+from parity_online.gate import open_model
+from parity_online.metrics import Metrics
+from parity_online.models import Models
 from parity_online.problems import ProblemError
-from tests.online.serving import JSON, Probe, ask
+from parity_online.protocol import FastProtocol
+from parity_online.served import ServedModel
+from parity_online.settings import ModelSettings, ServerSettings
+from tests.online.serving import JSON, LINEAR, Probe, ask
+from tests.online.wires import listening
 
 BODY = b'{"id": 1, "x": 2.0}'
 
@@ -92,6 +105,103 @@ def test_a_server_reads_and_writes_compressed_bodies(probe: Probe, encoding: str
     assert (status, found["content-encoding"]) == (200, encoding)
     plain = gzip.decompress(body) if encoding == "gzip" else zlib.decompress(body)
     assert json.loads(plain) == probe.ask("/predictions/linear", row)[2]
+
+
+LARGE = {"features": [0.0] * 8, "name": "x" * 3000, "account": None, "at": None}
+ONE_OR_TWO_ROWS = pytest.mark.parametrize("rows", [LARGE, [LARGE, LARGE]], ids=["one row", "two rows"])
+
+
+class Talk:
+    """A connection to a server of one model, and the server's counts."""
+
+    def __init__(self, metrics: Metrics, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._metrics = metrics
+        self.reader = reader
+        self._writer = writer
+
+    def send(self, rows: Any) -> None:
+        """Ask for an answer that is worth compressing."""
+        body = json.dumps(rows).encode()
+        head = "POST /predictions/linear HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n"
+        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    async def answer(self) -> tuple[int, bytes]:
+        """The status and the body of the next answer."""
+        async with asyncio.timeout(5.0):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:-2])
+            return int(head[9:12]), await self.reader.readexactly(int(fields[b"content-length"]))
+
+    def answers(self, status: int) -> float | None:
+        """How many answers of this status have been counted."""
+        labels = {"model": "linear", "version": "1", "protocol": "predictions", "status": str(status)}
+        return self._metrics.registry.get_sample_value("parity_answers_total", labels)
+
+
+def talk(conversation: Callable[[Talk, FastPath], Awaitable[None]]) -> None:
+    """Run a conversation with a server in this process, through a socket."""
+
+    async def main() -> None:
+        metrics = Metrics()
+        model = ServedModel(load_handler(LINEAR), Profile(), ModelSettings(gate="off", slot="loop"), metrics)
+        await open_model(model)
+        fast = FastPath(nobody, Models([model]), ServerSettings())
+        async with listening(fast, FastProtocol) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await conversation(Talk(metrics, reader, writer), fast)
+            writer.close()
+            await writer.wait_closed()
+        assert model.in_flight == 0
+        await model.drain(1.0)
+
+    asyncio.run(main())
+
+
+async def nobody(scope: object, receive: object, send: object) -> None:
+    raise LookupError("the app was asked")
+
+
+@ONE_OR_TWO_ROWS
+def test_an_answer_that_cannot_be_compressed_is_a_counted_500(rows: Any, monkeypatch: pytest.MonkeyPatch):
+    async def fails(request: object, answer: object) -> None:
+        raise MemoryError("no room to compress")
+
+    async def conversation(talk: Talk, fast: FastPath) -> None:
+        for count in (1, 2):  # the connection stays of use, and the head is known the second time
+            talk.send(rows)
+            status, body = await talk.answer()
+            assert status == 500
+            assert "no room" not in json.loads(body)["error"]
+            assert talk.answers(500) == count
+        monkeypatch.undo()
+        talk.send(rows)
+        status, body = await talk.answer()
+        assert status == 200
+        assert b"hello x" in gzip.decompress(body)
+        assert (talk.answers(200), talk.answers(500)) == (1, 2)
+
+    monkeypatch.setattr(fastpath, "write_encoded", fails)
+    talk(conversation)
+
+
+def test_an_answer_whose_compression_is_cancelled_ends_the_connection(monkeypatch: pytest.MonkeyPatch):
+    compresses = asyncio.Event()
+
+    async def hangs(request: object, answer: object) -> None:
+        compresses.set()
+        await asyncio.Event().wait()
+
+    async def conversation(talk: Talk, fast: FastPath) -> None:
+        talk.send(LARGE)
+        async with asyncio.timeout(5.0):
+            await compresses.wait()
+            (task,) = fast._encoding
+            task.cancel()
+            assert await talk.reader.read() == b""
+        assert not fast._encoding
+
+    monkeypatch.setattr(fastpath, "write_encoded", hangs)
+    talk(conversation)
 
 
 @pytest.mark.slow

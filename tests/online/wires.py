@@ -1,6 +1,8 @@
 """A connection without a socket: the server's protocol on a transport that remembers what was written."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import uvicorn
@@ -40,8 +42,32 @@ class Wire(asyncio.Transport):
         """Nothing is sent by itself."""
 
 
+@contextlib.asynccontextmanager
+async def listening(app: Any, kind: type[ClosingProtocol]) -> AsyncGenerator[int]:
+    """The port of sockets that protocols of this kind answer, on the running loop."""
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(_protocol(app, kind, 75))
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+        for protocol in made:
+            protocol.transport.close()
+        await asyncio.sleep(0)  # the sockets are closed in the loop's next turn
+
+
 def connect(app: Any, kind: type[ClosingProtocol], keep_alive_s: int = 75) -> tuple[Any, Wire]:
     """A protocol of this kind with an open connection, on the running loop."""
+    protocol = _protocol(app, kind, keep_alive_s)
+    wire = Wire()
+    protocol.connection_made(wire)
+    return protocol, wire
+
+
+def _protocol(app: Any, kind: type[ClosingProtocol], keep_alive_s: int) -> Any:
     config = uvicorn.Config(
         app,
         loop="none",
@@ -56,7 +82,4 @@ def connect(app: Any, kind: type[ClosingProtocol], keep_alive_s: int = 75) -> tu
     config.load()
     state = ServerState()
     state.default_headers = [(b"date", b"Thu, 01 Jan 1970 00:00:00 GMT")]
-    protocol = cast("Any", kind)(config=config, server_state=state, app_state={})
-    wire = Wire()
-    protocol.connection_made(wire)
-    return protocol, wire
+    return cast("Any", kind)(config=config, server_state=state, app_state={})
