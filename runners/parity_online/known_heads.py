@@ -27,7 +27,7 @@ class KnownHead:
 
     Attributes:
         route: where it goes.
-        request: what its headers told; copied by `Request.again`, never used itself.
+        request: what its headers told, bound to no connection; copied by `Request.again`, never used itself.
         length: the length of its body.
     """
 
@@ -71,4 +71,4 @@ class KnownHeads:
             return
         if len(self._found) >= MOST:
             self._found.clear()
-        self._found[data[:size]] = KnownHead(route, request, len(body))
+        self._found[data[:size]] = KnownHead(route, request.again(None, None), len(body))

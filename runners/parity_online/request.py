@@ -74,7 +74,7 @@ class Request:
         """The content type without its parameters, in lower case."""
         return self.content_type.decode("latin-1").partition(";")[0].strip().lower()
 
-    def again(self, is_gone: Callable[[], bool], client: str | None) -> Request:
+    def again(self, is_gone: Callable[[], bool] | None, client: str | None) -> Request:
         """The next request with the same head, whose body has come whole."""
         return Request(
             is_gone,

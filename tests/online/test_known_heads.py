@@ -1,10 +1,12 @@
 """Heads that are known: whatever comes, in whatever pieces, is answered as by a server that knows none."""
 
 import asyncio
+import gc
 import json
 import random
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +17,8 @@ from parity_online.known_heads import LONGEST_BYTES, MOST, KnownHeads
 from parity_online.metrics import Metrics
 from parity_online.models import Models
 from parity_online.protocol import FastProtocol
+from parity_online.request import Request
+from parity_online.route import Route
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from tests.online.serving import LINEAR
@@ -178,21 +182,42 @@ def test_any_talk_is_answered_as_by_a_server_that_knows_no_heads():
 
 
 def test_only_whole_requests_of_one_head_are_learned_and_few():
-    heads, nothing = KnownHeads(), object()
+    heads, told = KnownHeads(), Request(None)
+    nowhere = cast("Route", object())
     head = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n"
-    heads.learn(head + b"{}", b"[]", nothing, nothing)  # pyright: ignore[reportArgumentType]
-    heads.learn(b"GET / HTTP/1.1\n\n" + head + b"{}", b"", nothing, nothing)  # pyright: ignore[reportArgumentType]
-    heads.learn(b"x" * LONGEST_BYTES + head + b"{}", b"{}", nothing, nothing)  # pyright: ignore[reportArgumentType]
+    heads.learn(head + b"{}", b"[]", nowhere, told)
+    heads.learn(b"GET / HTTP/1.1\n\n" + head + b"{}", b"", nowhere, told)
+    heads.learn(b"x" * LONGEST_BYTES + head + b"{}", b"{}", nowhere, told)
     assert len(heads) == 0
-    heads.learn(head + b"{}", b"{}", nothing, nothing)  # pyright: ignore[reportArgumentType]
+    heads.learn(head + b"{}", b"{}", nowhere, told)
     assert heads.find(head + b"[]") is not None
     assert heads.find(head + b"[]x") is None
     assert heads.find(head) is None
     for number in range(2 * MOST):
-        heads.learn(b"%d %s{}" % (number, head), b"{}", nothing, nothing)  # pyright: ignore[reportArgumentType]
+        heads.learn(b"%d %s{}" % (number, head), b"{}", nowhere, told)
         assert len(heads) <= MOST
     heads.clear()
     assert heads.find(head + b"{}") is None
+
+
+def test_a_known_head_keeps_nothing_of_the_connection_that_sent_it():
+    async def main() -> None:
+        fast, model = await fast_path(knows=True)
+        protocol, wire = connect(fast, FastProtocol)
+        for _ in range(3):  # parsed, then known
+            protocol.data_received(REQUESTS[0])
+            await settle(wire, protocol)
+        assert wire.sent.count(b"HTTP/1.1 200") == 3
+        protocol.connection_lost(None)
+        ended = [weakref.ref(wire), weakref.ref(protocol)]
+        del protocol, wire
+        await asyncio.sleep(0)
+        gc.collect()
+        assert len(fast.known_heads) == 1
+        assert [found() for found in ended] == [None, None]
+        await model.drain(1.0)
+
+    asyncio.run(main())
 
 
 def test_other_routes_forget_the_heads():
