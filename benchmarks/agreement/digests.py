@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.agreement.rows import ROW
@@ -28,6 +29,8 @@ NONE: Final = np.uint64(0)
 
 _ROWS = 65_536
 _SEED = np.uint64(0x9E3779B97F4A7C15)
+_MISSING = np.uint64(0x6A09E667F3BCC909)
+"""The digest of a null."""
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -91,16 +94,32 @@ def _digest(table: pa.Table) -> Words:
 
 
 def _bits(column: Any) -> Words:
-    """A value's bits, or for one that has more than 64 their hash."""
+    """A value's bits, or for one that has more than 64 their hash; the column's type alone says which."""
     kind = column.type
-    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values = column.to_numpy(zero_copy_only=False)
-        return values.view(f"u{kind.bit_width // 8}").astype(np.uint64)
-    coded = column.dictionary_encode()
-    known = np.array([_hash(value) for value in coded.dictionary] or [0], np.uint64)
-    missing = np.uint64(_hash(cast("Any", pa).scalar(None)))
-    places = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    return np.where(coded.is_null().to_numpy(zero_copy_only=False), missing, known[places])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        plain = column.view(f"uint{kind.bit_width}").fill_null(0)
+        words = plain.to_numpy(zero_copy_only=False).astype(np.uint64)
+    elif pa.types.is_struct(kind):
+        words = np.full(len(column), _SEED)
+        for member in column.flatten():
+            words = _mixed(words ^ _bits(member))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        words = _bits_of_lists(column)
+    else:
+        coded = column.dictionary_encode()
+        known = np.array([_hash(value) for value in coded.dictionary] or [0], np.uint64)
+        words = known[coded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return np.where(column.is_null().to_numpy(zero_copy_only=False), _MISSING, words)
+
+
+def _bits_of_lists(column: Any) -> Words:
+    """A list's length and its items, each mixed with its place in the list."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    stops = np.cumsum(lengths)
+    places = np.arange(lengths.sum()) - np.repeat(stops - lengths, lengths)
+    items = _mixed(_bits(column.flatten()) ^ _mixed(places.astype(np.uint64)))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(items, dtype=np.uint64)])
+    return _mixed(sums[stops] - sums[stops - lengths] + _mixed(lengths.astype(np.uint64)))
 
 
 def _hash(value: pa.Scalar[Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,20 @@ from benchmarks.agreement.rows import HANDLERS, ROW, write_rows
 from benchmarks.five_runners import agreement
 from parity import Float32, Int64, Schema, String, load_handler
 from parity.codec.arrow import check_schema
+from parity.schema import (
+    Bool,
+    Bytes,
+    Date,
+    Decimal,
+    Field,
+    Float16,
+    Float64,
+    Int8,
+    List,
+    Struct,
+    Tensor,
+    Timestamp,
+)
 from tests.parity_bars.test_all_runners_agree import installed
 
 OUTPUTS = Schema(score=Float32(), count=Int64(), label=String())
@@ -66,6 +81,61 @@ def test_the_order_of_answers_does_not_matter_and_their_files_do_not(tmp_path: P
 def test_one_answer_of_other_bits_is_one_row_that_differs(tmp_path: Path, changed: dict[str, Any]) -> None:
     expected = digested(tmp_path / "expected")
     assert digested(tmp_path / "obtained", **changed).differing(expected) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        (Int64(nullable=True), [0, 2, 1 << 62]),
+        (Int8(nullable=True), [0, -1, 1]),
+        (Float16(nullable=True), [0.0, -0.0, 2.5]),
+        (Float32(nullable=True), [0.0, -0.0, float("inf")]),
+        (Float64(nullable=True), [1.5, 2.5, 0.1]),
+        (Bool(nullable=True), [True, False]),
+        (String(nullable=True), ["", "a", "b"]),
+        (Bytes(nullable=True), [b"", b"a", b"\x00"]),
+        (Timestamp("us", nullable=True), [0, 1, 1 << 50]),
+        (Date(nullable=True), [0, 1]),
+        (Decimal(5, 2, nullable=True), [decimal.Decimal("0.00"), decimal.Decimal("0.01")]),
+        (
+            List(Float32(nullable=True), nullable=True),
+            [[], [0.0], [-0.0], [0.0, 0.0], [None], [1.0, 2.0], [2.0, 1.0]],
+        ),
+        (List(String(), nullable=True), [[], [""], ["a"], ["a", "b"], ["b", "a"]]),
+        (List(List(Int64()), nullable=True), [[], [[]], [[], []], [[1], [2]], [[1, 2]], [[1, 2], []]]),
+        (Tensor("float32", (2,), nullable=True), [[0.0, 1.0], [1.0, 0.0], [-0.0, 1.0]]),
+        (Tensor("uint8", (None,), nullable=True), [[], [0], [0, 0], [0, 1], [1, 0]]),
+        (
+            Struct(a=Int64(nullable=True), b=String(), nullable=True),
+            [{"a": None, "b": ""}, {"a": 1, "b": ""}, {"a": 1, "b": "x"}],
+        ),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Field) else "",
+)
+def test_a_rows_digest_depends_on_its_value_alone(tmp_path: Path, field: Field, values: list[Any]) -> None:
+    schema = Schema(answer=field)
+    everything = [*values, None]
+    whole = _digests(tmp_path / "whole", schema, [everything])
+    assert len(set(whole.words.tolist())) == len(everything)
+    assert not whole.without
+    for name, parts in {
+        "each alone": [[value] for value in everything],
+        "nulls alone": [values, [None]],
+        "among others": [everything[:1], everything[1:]],
+    }.items():
+        assert _digests(tmp_path / name, schema, parts).differing(whole) == 0, name
+
+
+def _digests(folder: Path, schema: Schema, parts: list[list[Any]]) -> Digests:
+    """The digests of answers in one file a part, of one row and of several, in order."""
+    folder.mkdir()
+    start = 0
+    for part in parts:
+        answers = pa.array(part, schema["answer"].arrow_type)
+        rows = pa.array(range(start, start + len(part)), pa.int64())
+        pq.write_table(pa.table({"row": rows, "answer": answers}), folder / f"{start}.parquet")
+        start += len(part)
+    return digests_of(folder, schema, start)
 
 
 def test_two_rows_that_change_places_differ(tmp_path: Path) -> None:
