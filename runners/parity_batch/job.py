@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from parity.batch_engines import LOCAL, BatchEngine, find_batch_engine
-from parity.errors import ConfigError, DatasetError, RowsError
+from parity.errors import ConfigError, DatasetError, RowError, RowsError
 from parity.failures import few_of_a_kind
 from parity.handler import Handler, LoadedHandler
 from parity_batch.folder import OutputFolder, open_folder
@@ -158,13 +158,20 @@ def score(
 
 def _warn_of_all_failing(tally: Tally) -> None:
     """Say early that a job may be in vain: whoever started it need not wait for its end to hear it."""
-    last = f"; the last one: {tally.last_error}" if tally.last_error else ""
+    last = f"; the last one: {_kind_of(tally.last_failed.error)}" if tally.last_failed else ""
     _log.warning(
         "each of the first %s rows failed%s; Ctrl-C ends the job, and with --max-errors 100 it would have "
         "ended by now",
         f"{tally.rows:,}",
         last,
     )
+
+
+def _kind_of(error: RowError) -> str:
+    """What may be logged of an error: its message holds the row's values."""
+    stage = f" in stage {error.stage}" if error.stage else ""
+    field = f", field {error.field!r}" if error.field else ""
+    return f"{error.kind}{stage}{field}"
 
 
 def _unfinished(plan: Plan, folder: OutputFolder, tally: Tally) -> list[Unit]:

@@ -45,6 +45,22 @@ class JobStoppedError(Exception):
     """The job ends early, for a reason that lies elsewhere: an error in another unit, or Ctrl-C."""
 
 
+@dataclass(frozen=True)
+class FailedRow:
+    """A row without an answer; its text may hold the row's values, so it is for users and for no log.
+
+    Attributes:
+        place: its file, and its position there.
+        error: why it failed.
+    """
+
+    place: str
+    error: RowError
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.error.kind}: {self.error.message}"
+
+
 @dataclass
 class Tally:
     """What the workers count together; every method may be called from any thread.
@@ -52,7 +68,7 @@ class Tally:
     Attributes:
         max_errors: the most rows that may fail; None for any number.
         limit: how the user said so.
-        last_error: the last row that is known to have failed, and why.
+        last_failed: the last row that is known to have failed.
         rows: the rows done, those of earlier runs included.
         row_errors: the rows that failed, by kind.
         seconds: the time spent in each step, summed over workers.
@@ -60,7 +76,7 @@ class Tally:
 
     max_errors: int | None = None
     limit: str = ""
-    last_error: str = ""
+    last_failed: FailedRow | None = None
     rows: int = 0
     row_errors: Counter[str] = field(default_factory=Counter[str])
     seconds: Counter[str] = field(default_factory=Counter[str])
@@ -74,22 +90,22 @@ class Tally:
             self.row_errors.update(errors)
             self.seconds.update(seconds)
 
-    def check(self, last_error: str = "") -> None:
+    def check(self, last_failed: FailedRow | None = None) -> None:
         """Raise when the job must not go on.
 
         Args:
-            last_error: the last error seen, for the message.
+            last_failed: the last row seen to fail, for the message.
 
         Raises:
             JobStoppedError: `stop` was called.
             RowsError: more rows failed than `max_errors` allows.
         """
-        self.last_error = last_error or self.last_error
+        self.last_failed = last_failed or self.last_failed
         if self._stopped.is_set():
             raise JobStoppedError
         failed = self.row_errors.total()
         if self.max_errors is not None and failed > self.max_errors:
-            seen = f"; the last one: {last_error}" if last_error else ""
+            seen = f"; the last one: {last_failed}" if last_failed else ""
             allowed = self.limit or self.max_errors
             raise RowsError(
                 f"stopped: {failed} rows failed and --max-errors allows {allowed}{seen}\n  the parts "
@@ -198,7 +214,7 @@ class UnitScorer:
                 seconds = {**result.timings, "write": time.perf_counter() - started}
                 for tally in (mine, self.tally):
                     tally.count(result.num_rows, found, seconds)
-                self.tally.check(_last_error(source.name, place, positions, result))
+                self.tally.check(_last_failed(source.name, place, positions, result))
             # Once more: the reader, ahead of the model, was done with the file long ago.
             check_unchanged(unit)
             if failed.rows:
@@ -366,9 +382,11 @@ def _too_large(rows: pa.RecordBatch, most: int) -> RowError:
     )
 
 
-def _last_error(source: str, first_row: int, positions: Sequence[int] | None, result: Result) -> str:
+def _last_failed(
+    source: str, first_row: int, positions: Sequence[int] | None, result: Result
+) -> FailedRow | None:
     if not result.errors:
-        return ""
+        return None
     error = result.errors[-1]
     row = first_row + error.row if positions is None else positions[error.row]
-    return f"{source} row {row}: {error.kind}: {error.message}"
+    return FailedRow(f"{source} row {row}", error)

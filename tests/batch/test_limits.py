@@ -209,10 +209,36 @@ def test_a_job_whose_first_rows_all_fail_says_so_while_it_runs(
     told = [record.getMessage() for record in caplog.records if "rows failed" in record.getMessage()]
     assert len(told) == 1
     assert "each of the first" in told[0]
-    assert "a.parquet row" in told[0]
     caplog.clear()
     score(tmp_path / "most", tmp_path / "out-most", ORDERS, settings=settings)
     assert not [record for record in caplog.records if "rows failed" in record.getMessage()]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "said"),
+    [
+        (-471, "; the last one: rejected; "),
+        (666, "; the last one: failed in stage preprocess; "),
+        (-4711, "; the last one: invalid, field 'quantity'; "),
+    ],
+    ids=["rejected", "failed", "invalid"],
+)
+def test_the_warning_of_rows_that_all_fail_tells_the_kind_and_none_of_their_values(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    quantity: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr(job, "_FIRST_ROWS", 40)
+    table = orders(100).set_column(2, "quantity", pa.array([quantity] * 100))
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    settings = Settings(max_errors="100%", batch_rows=10)
+    score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings)
+    (told,) = (record.getMessage() for record in caplog.records if "rows failed" in record.getMessage())
+    assert said in told
+    assert str(abs(quantity)) not in told
 
 
 @pytest.mark.slow
