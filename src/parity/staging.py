@@ -81,9 +81,8 @@ class _Ring:
             copied = torch.cuda.Event()
             copied.record(self._stream)
         reader.wait_event(copied)
-        there.record_stream(
-            reader
-        )  # its memory is the copy's stream's: not to be given away while it is read
+        # Its memory is the copy's stream's: not to be given away while it is read.
+        there.record_stream(reader)
         slot.copied = copied
         return [
             there[start : start + array.nbytes].view(getattr(torch, array.dtype.name)).reshape(array.shape)
