@@ -37,8 +37,8 @@ LOOP_BATCH_TOLERATED_S = 0.02
 SHORT_BATCH_S = 0.002
 """The loop waits for a slot's jobs where a warm batch of the largest size takes less than this.
 
-Measured with a small network (32 rows in 0.6 ms) on two cores, one of them the clients': 1.4 times the
-requests per second at 32 connections, 1.6 times at 64; with 8 no gain.
+Measured with a small network (32 rows in 0.6 ms) on two cores, one of them the clients': at 32 and 64
+connections more requests a second; at 8 not settled.
 """
 
 PATIENCE_S = 0.005
