@@ -1,7 +1,7 @@
 """TorchServe's routes on a real server, asked with curl as its documents do; raw bodies, forms and Arrow."""
 
 import json
-import os
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,11 +116,12 @@ def test_an_arrow_stream_is_answered_row_by_row(server: ServerProcess):
     ("table", "said"),
     [
         (b"ARROW1", "not an Arrow IPC stream"),
-        (os.urandom(64), "not an Arrow IPC stream"),
+        (random.Random(64).randbytes(64), "not an Arrow IPC stream"),
         (pa.table({"x": [1.0]}), "'id'"),
         (pa.table({"id": pa.array([], pa.int64())}), "0 rows"),
         (pa.table({"id": ["a"]}), "id"),
     ],
+    ids=["cut short", "other bytes", "no id", "no rows", "ids of text"],
 )
 def test_a_stream_that_does_not_fit_is_400(server: ServerProcess, table: Any, said: str):
     body = table if isinstance(table, bytes) else encode_ipc(table)
