@@ -44,6 +44,15 @@ def test_nms_is_what_its_definition_says(boxes: torch.Tensor, random: Any, iou: 
     assert limited.tolist() == [high[index] for index in rest.tolist()][:2]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_score_that_is_written_as_the_least_one_is_kept(dtype: torch.dtype) -> None:
+    boxes = torch.tensor([[0.0, 0, 1, 1], [2, 2, 4, 4]])
+    for hundredths in range(1, 100):
+        least = hundredths / 100
+        scores = torch.tensor([least, least - 0.01], dtype=dtype)
+        assert vision.nms(boxes, scores, iou=0.5, min_score=least).tolist() == [0]
+
+
 def test_nms_keeps_what_opencv_keeps() -> None:
     generator = np.random.default_rng(4)
     corner, extent = generator.uniform(0, 80, (200, 2)), generator.uniform(5, 40, (200, 2))
@@ -215,6 +224,22 @@ def test_of_equal_scores_the_first_comes_first(rows: list[list[float]], k: int) 
         ]
 
 
+NUMBERS = [
+    getattr(torch, name)
+    for name in "uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float32 float64".split()
+]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_numbers_of_any_dtype_are_ranked(dtype: torch.dtype) -> None:
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    scores = torch.tensor([[low, 3, high, high], [3, 2, 3, low]], dtype=dtype)
+    assert vision.argmax(scores).tolist() == [2, 0]
+    values, indexes = vision.topk(scores, 3)
+    assert (values.dtype, indexes.tolist()) == (dtype, [[2, 3, 1], [0, 2, 1]])
+
+
 def test_nan_counts_as_the_largest() -> None:
     scores = torch.tensor([1.0, float("nan"), 3.0, float("nan")])
     assert vision.argmax(scores).item() == 1
@@ -226,6 +251,8 @@ def test_what_are_no_scores_is_refused(scores: Any) -> None:
     for call in (vision.argmax, lambda x: vision.topk(x, 1)):
         with pytest.raises(ConfigError, match="expected a tensor of numbers"):
             call(scores)
+        with pytest.raises(ConfigError, match="expected floats of 16 bits or more"):
+            call(torch.ones(3).to(torch.float8_e5m2))
     with pytest.raises(ConfigError, match="expected one or more"):
         vision.argmax(torch.zeros(3, 0))
     with pytest.raises(ConfigError, match="k 4; expected a whole number from 0 to 3"):

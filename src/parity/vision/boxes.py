@@ -37,7 +37,7 @@ def nms(
         scores: (n,) float.
         iou: the largest overlap that is borne, 0 to 1.
         classes: (n,) integers: boxes of two classes do not leave each other out.
-        min_score: boxes with lower scores are left out first.
+        min_score: boxes with lower scores are left out first; it is rounded to the scores' dtype.
         limit: how many boxes are kept at most.
 
     Returns:
@@ -70,7 +70,10 @@ def nms(
     most = number("nms", "iou", iou)
     if not 0 <= most <= 1:
         raise ConfigError(f"nms: iou {iou}; expected a number from 0 to 1")
-    least = -math.inf if min_score is None else number("nms", "min_score", min_score)
+    least = -math.inf
+    if min_score is not None:
+        exact = torch.tensor(number("nms", "min_score", min_score), dtype=torch.float64)
+        least = exact.to(scores.dtype).item()
     wanted = count if limit is None else whole("nms", "limit", limit, least=0)
     kinds = np.zeros(count, np.int64) if classes is None else classes.detach().cpu().to(torch.int64).numpy()
     kept = _kept(found, worth, kinds, most, least, wanted)

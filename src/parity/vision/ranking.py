@@ -8,6 +8,8 @@ from parity.errors import ConfigError
 from parity.vision.arguments import kind, whole
 from parity.vision.meanings import note_use
 
+_WIDER = (torch.uint16, torch.uint32)
+
 
 def topk(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The k largest along the last axis, descending, and their indexes; NaN counts as the largest.
@@ -20,7 +22,7 @@ def topk(scores: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
         Values (..., k) of the scores' dtype and indexes (..., k) int64.
 
     Raises:
-        ConfigError: there are fewer than k, or scores are no tensor of numbers.
+        ConfigError: there are fewer than k, or scores are no tensor of numbers, or of floats of 8 bits.
     """
     scores = _scores("topk", scores)
     k = whole("topk", "k", k, least=0, most=scores.shape[-1])
@@ -35,9 +37,9 @@ def argmax(scores: torch.Tensor) -> torch.Tensor:
         scores: (..., n) numbers, n of 1 or more.
 
     Raises:
-        ConfigError: there is none, or scores are no tensor of numbers.
+        ConfigError: there is none, or scores are no tensor of numbers, or of floats of 8 bits.
     """
-    scores = _scores("argmax", scores)
+    scores = _compared(_scores("argmax", scores))
     count = scores.shape[-1]
     if count == 0:
         raise ConfigError(f"argmax: scores is {kind(scores)}; expected one or more along the last axis")
@@ -54,4 +56,17 @@ def _scores(operation: str, scores: object) -> torch.Tensor:
         or scores.is_complex()
     ):
         raise ConfigError(f"{operation}: scores is {kind(scores)}; expected a tensor of numbers (..., n)")
+    if scores.is_floating_point() and scores.dtype.itemsize < 2:
+        raise ConfigError(
+            f"{operation}: scores is {kind(scores)}; expected floats of 16 bits or more: scores.float()"
+        )
+    return scores
+
+
+def _compared(scores: torch.Tensor) -> torch.Tensor:
+    """Numbers in the same order, of a dtype whose maximum torch knows: of wide unsigned ones it does not."""
+    if scores.dtype in _WIDER:
+        return scores.to(torch.int64)
+    if scores.dtype == torch.uint64:
+        return scores.view(torch.int64) ^ torch.iinfo(torch.int64).min
     return scores
