@@ -203,6 +203,32 @@ def test_a_fill_that_uint8_has_not_is_refused(fill: float) -> None:
         vision.pad(images(ARRAY), 1, fill=fill)
 
 
+OF_FLOATS = [
+    (name, parameter)
+    for name in operations()
+    for parameter in CALLS[name]
+    if {float, Sequence[float]} & {hint := get_type_hints(function(name))[parameter], *get_args(hint)}
+]
+
+
+@pytest.mark.parametrize("value", [1e39, -1e39, 1e300, -1e300, 1e-46, 1e-300])
+@pytest.mark.parametrize(("name", "parameter"), OF_FLOATS)
+def test_a_number_that_float32_has_not_is_taken_or_refused(name: str, parameter: str, value: float) -> None:
+    given: Any = [value] * 3 if isinstance(CALLS[name][parameter], tuple) else value
+    batch = pictures_for(name) if name in on_pictures() else None
+    unit = Images([image / 255 for image in batch], 1.0) if batch is not None else None
+    for pictures in (batch, unit):
+        said = ""
+        found: Any = []
+        try:
+            found = call(name, {parameter: given}, pictures)
+        except ConfigError as error:
+            said = str(error)
+        assert not said or re.search(rf"\b{name}\b.*\b{parameter}\b.*(expected|no deviation)", said), said
+        tensors = [found] if isinstance(found, torch.Tensor) else found[0] if type(found) is tuple else found
+        assert not any(tensor.isnan().any() for tensor in tensors)
+
+
 def test_numpys_numbers_are_numbers() -> None:
     picture = images(noise(3, 20, 30))
     size = (np.int64(7), np.uint8(9))

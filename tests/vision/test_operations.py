@@ -276,7 +276,7 @@ def test_an_empty_batch_stays_one() -> None:
     assert vision.sharpness(none).shape == (0,)
     assert repr(none) == "Images(0, no size, 0 channels, torch.uint8, cpu)"
     with pytest.raises(ConfigError, match="0 images of 0 sizes cannot be stacked"):
-        vision.normalize(none, mean=(), std=())
+        vision.normalize(none, mean=(0.5,), std=(0.5,))
 
 
 untyped: Any = vision

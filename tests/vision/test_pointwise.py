@@ -67,6 +67,12 @@ def test_a_value_that_equals_the_level_and_nan_are_below_it() -> None:
     assert found[0].flatten().tolist() == [0, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize(("level", "expected"), [(1e39, [0, 0, 0]), (-1e39, [1, 1, 0])])
+def test_a_level_beyond_float32_is_beyond_all_pixels(level: float, expected: list[int]) -> None:
+    values = torch.tensor([[[3e38], [-3e38], [float("nan")]]])
+    assert vision.threshold(Images([values], 1.0), level)[0].flatten().tolist() == expected
+
+
 def test_alpha_stays_as_it_is() -> None:
     image = noise(3, 12, 13, channels=4)
     for operation in (

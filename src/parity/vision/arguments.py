@@ -19,6 +19,8 @@ from parity.vision.images import Images
 
 Name = TypeVar("Name", bound=str)
 
+_FLOAT32 = torch.finfo(torch.float32)
+
 
 def pictures_of(
     operation: str,
@@ -79,11 +81,23 @@ def number(operation: str, name: str, value: object) -> float:
     return found
 
 
-def positive(operation: str, name: str, value: object) -> float:
-    """A finite number above 0."""
+def within_float32(operation: str, name: str, value: object) -> float:
+    """A number within the range of float32; not rounded."""
     found = number(operation, name, value)
+    if abs(found) > _FLOAT32.max:
+        raise ConfigError(
+            f"{operation}: {name} {found} is beyond float32; expected a number up to {_FLOAT32.max}"
+        )
+    return found
+
+
+def positive(operation: str, name: str, value: object) -> float:
+    """A number above 0 within the range of float32, subnormal ones apart; not rounded."""
+    found = within_float32(operation, name, value)
     if found <= 0:
         raise ConfigError(f"{operation}: {name} {value} is not positive; expected a number above 0")
+    if found < _FLOAT32.tiny:
+        raise ConfigError(f"{operation}: {name} {found}; expected a number of {_FLOAT32.tiny} or more")
     return found
 
 

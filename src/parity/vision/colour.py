@@ -15,6 +15,7 @@ from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 from parity.vision.kept import kept
 
+_LARGEST = torch.finfo(torch.float32).max
 _GRAY_BITS = 15
 _GRAY_INTEGERS = (9798, 19235, 3735)  # 0.299, 0.587 and 0.114 in 15 bits, as OpenCV has them
 _GRAY_FLOATS = (0.299, 0.587, 0.114)
@@ -64,22 +65,40 @@ def normalize(
             layout is unknown.
     """
     images = pictures_of("normalize", images)
-    layout = choice("normalize", "layout", layout, ("NCHW", "NHWC"))
-    means = np.array(numbers("normalize", "mean", mean), np.float64)
-    deviations = np.array(numbers("normalize", "std", std), np.float64)
+    means, deviations = checked_normalize(images, mean=mean, std=std, layout=layout)
     pixels = images.stack()
     channels = pixels.shape[3]
-    if means.shape != (channels,) or deviations.shape != (channels,):
+    if not len(means) == len(deviations) == channels:
         raise ConfigError(
-            f"normalize: {means.size} means and {deviations.size} standard deviations for {channels} channels"
+            f"normalize: {len(means)} means and {len(deviations)} standard deviations for {channels} channels"
         )
-    if not (deviations != 0).all():
-        raise ConfigError(f"normalize: std {deviations.tolist()}; no deviation is 0")
-    k, b = _factors(tuple(means.tolist()), tuple(deviations.tolist()), images.peak, pixels.device)
+    k, b = _factors(means, deviations, images.peak, pixels.device)
     if layout == "NHWC":
         return (pixels.to(torch.float32) * k).sub_(b)
     planes = (fast("to_planes", pixels) or _planes)(pixels).to(torch.float32)
     return planes.mul_(k[:, None, None]).sub_(b[:, None, None])
+
+
+def checked_normalize(
+    _: Images, *, mean: object, std: object, layout: object
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Means and deviations as `normalize` takes them whatever the pictures; raises ConfigError otherwise."""
+    choice("normalize", "layout", layout, ("NCHW", "NHWC"))
+    means, deviations = numbers("normalize", "mean", mean), numbers("normalize", "std", std)
+    if len(means) != len(deviations) or len(means) not in (1, 3, 4):
+        raise ConfigError(
+            f"normalize: {len(means)} means (mean) and {len(deviations)} standard deviations (std); expected "
+            "one of each for each of 1, 3 or 4 channels"
+        )
+    if not all(deviations):
+        raise ConfigError(f"normalize: std {deviations}; no deviation is 0")
+    for one, deviation in zip(means, deviations, strict=True):
+        if abs(deviation) > _LARGEST or max(1.0, abs(one)) > _LARGEST * abs(deviation):
+            raise ConfigError(
+                f"normalize: mean {one} with std {deviation}; expected std, 1 / std and mean / std to be "
+                f"up to {_LARGEST}"
+            )
+    return tuple(means), tuple(deviations)
 
 
 @kept

@@ -9,7 +9,7 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision import cvcuda, opencv
-from parity.vision.arguments import boxes_of, choice, flag, number, pictures_of, size_of, whole
+from parity.vision.arguments import boxes_of, choice, flag, pictures_of, size_of, whole, within_float32
 from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
 from parity.vision.kept import kept
@@ -90,7 +90,7 @@ def pad(
     if min(left, top, right, bottom) < 0:
         raise ConfigError(f"pad: margins {(left, top, right, bottom)} are not all 0 or more; use crop to cut")
     mode = choice("pad", "mode", mode, _PAD_MODES)
-    fill = number("pad", "fill", fill)
+    fill = within_float32("pad", "fill", fill)
     if images.dtype == torch.uint8 and not (0 <= fill <= 255 and fill == int(fill)):
         raise ConfigError(f"pad: fill {fill} of uint8 pictures; expected a whole number from 0 to 255")
 
@@ -194,7 +194,7 @@ def letterbox(
     images = pictures_of("letterbox", images)
     height, width = size_of("letterbox", "size", size)
     interpolation, antialias = checked_way("letterbox", interpolation, antialias)
-    fill = 114.0 * images.peak / 255.0 if fill is None else number("letterbox", "fill", fill)
+    fill = 114.0 * images.peak / 255.0 if fill is None else within_float32("letterbox", "fill", fill)
     placements = [_placement(source, height, width) for source in images.sizes]
     made: list[torch.Tensor] = []
     places: dict[tuple[int, int], list[int]] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 import torch
 
 from parity.vision.arguments import number, pictures_of, whole
@@ -33,7 +32,7 @@ def threshold(images: Images, level: float) -> Images:
         # Whole levels, as float32 would round the threshold to its neighbour.
         most = math.floor(min(max(level, -1.0), 255.0))
         return _on_colours(images, lambda pixels: (pixels.to(torch.int16) > most).to(torch.uint8) * 255)
-    least = float(np.float32(level))
+    least = torch.tensor(level, dtype=torch.float64).to(torch.float32).item()  # a large one to infinity
     return _on_colours(images, lambda pixels: (pixels > least).to(torch.float32) * images.peak)
 
 
