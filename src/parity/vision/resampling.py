@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from parity.vision.exact import fixed_taps
 from parity.vision.exact import resampled as exactly_resampled
 from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
+from parity.vision.kept import kept
 from parity.vision.taps import Kernel, Taps, pixel_weights, resampled, taps_float32, taps_of
 
 Interpolation = Literal["linear", "cubic", "nearest"]
@@ -168,7 +168,7 @@ def resized_window(
     )
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def _part(
     source: int, size: int, begin: int, count: int, kernel: Kernel, device: torch.device
 ) -> tuple[int, int, Taps]:
