@@ -6,6 +6,7 @@ No GPU is here: a fake that pandas answers stands for the library, and holds cal
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -125,6 +126,52 @@ def test_keys_are_found_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = frame.groupby("s").agg(total=("x", "sum")).to_arrow().to_pylist()
     assert groups == [{"s": s, "total": t} for s, t in (("b", 5), (None, 2), ("é", 3), ("", 5))]
     assert frame.sort_values("s")["x"].to_pylist() == [5, 1, 4, 3, 2]
+
+
+class Steps(list[str]):
+    """What happened on a device that is not here, in order."""
+
+    def stream(self, name: str) -> Any:
+        return SimpleNamespace(name=name, synchronize=lambda: self.append(f"wait for {name}"))
+
+    def noted(self, step: str, result: Any) -> Any:
+        self.append(step)
+        return result
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    found = Steps()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: found.stream("torch"))
+    monkeypatch.setattr(torch.cuda, "default_stream", lambda _: found.stream("cuDF"))
+    return found
+
+
+def test_values_are_there_before_cudf_takes_them_and_stay_while_it_reads_them(steps: Steps) -> None:
+    cudf = SimpleNamespace(Series=lambda values, **_: steps.noted("taken", values))
+    values: Any = SimpleNamespace(record_stream=lambda stream: steps.append(f"held for {stream.name}"))
+    assert CudfEngine(torch.device("cuda"), cudf)._column(values) is values
+    assert steps == ["wait for torch", "held for cuDF", "taken"]
+
+
+def test_values_of_cudf_are_there_before_torch_copies_them_and_stay_until_it_has(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Column:
+        @property
+        def values(self) -> Any:
+            return steps.noted("asked for", SimpleNamespace(clone=lambda: steps.noted("copied", "copy")))
+
+    monkeypatch.setattr(torch, "as_tensor", lambda values, **_: values)
+    found: Any = CudfEngine(torch.device("cuda"), None)._tensor(Column())
+    assert found == "copy"
+    assert steps == ["asked for", "wait for cuDF", "copied", "wait for torch"]
+
+
+def test_on_the_host_nothing_waits(steps: Steps) -> None:
+    engine = CudfEngine(CPU, fake_cudf)
+    assert engine._tensor(engine._column(torch.tensor([3, 1]))).tolist() == [3, 1]
+    assert steps == []
 
 
 @pytest.mark.gpu

@@ -3,8 +3,9 @@
 Nothing is trusted: when a frame is first put on a CUDA device, each question is asked of cuDF and of Arrow
 about hostile values, and what differs is Arrow's from then on, with the reason kept in `off`. Regular
 expressions are always Arrow's: cuDF's are another language. Rows that cuDF joins come in no order, so they
-carry their number and are sorted by it. This module has not run on a GPU; its calls are held to the recorded
-signatures of cuDF 26.10.
+carry their number and are sorted by it. cuDF works on the device's default stream and torch here on one that
+does not wait for it, so each waits for the other where values pass between them. This module has not run on
+a GPU; its calls are held to the recorded signatures of cuDF 26.10.
 """
 
 from __future__ import annotations
@@ -191,10 +192,21 @@ class CudfEngine:
         return self._tensor(found.fillna(False).astype("bool")), self.valid(native)
 
     def _column(self, values: torch.Tensor) -> Any:
+        """The values as a column, which may be a view of them."""
+        if self.device.type == "cuda":
+            torch.cuda.current_stream(self.device).synchronize()
+            values.record_stream(torch.cuda.default_stream(self.device))
         return self._cudf.Series(values, nan_as_null=False)
 
     def _tensor(self, series: Any) -> torch.Tensor:
-        return torch.as_tensor(series.values, device=self.device).clone()
+        """A copy of a column's values, which cuDF may free when this returns."""
+        values = series.values
+        if self.device.type != "cuda":
+            return torch.as_tensor(values, device=self.device).clone()
+        torch.cuda.default_stream(self.device).synchronize()
+        found = torch.as_tensor(values, device=self.device).clone()
+        torch.cuda.current_stream(self.device).synchronize()
+        return found
 
 
 class ProvenEngine:
