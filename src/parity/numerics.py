@@ -44,6 +44,8 @@ _VISION_PACKAGES = {
 """The modules that do operations of `parity.vision` where they can be imported, and what installs them."""
 OPERATION: Final = "operation."
 """What the entries of a fingerprint begin with that tell the version of an operation's meaning."""
+PLAN: Final = "plan."
+"""What the entries of a fingerprint begin with that tell the digests of plans."""
 _DEVICE_PACKAGES = ("cvcuda-cu13", "cvcuda-cu12")
 """Recorded where the profile's device is a GPU: they do operations of `parity.vision` there."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -101,7 +103,8 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     Keys: python, os, machine, cpu, package.NAME, threads, torch.*, gpu.*, env.*, timezone, locale and every
     setting of the profile as profile.NAME; vision.OPERATION for each operation of `parity.vision` that was
     tried in this process with a library that is there, and is left to torch all the same; operation.NAME, the
-    version of what the operation means, for each that was used in this process, and the digest of a plan.
+    version of what the operation means, for each that was used in this process; plan.NAME, the digests of the
+    plans of that name that were used.
     """
     found = {
         "python": platform.python_version(),
@@ -162,8 +165,22 @@ def _vision(place: str) -> dict[str, str]:
     meanings = cast("Any", sys.modules.get("parity.vision.meanings"))
     if meanings is not None:
         found |= {f"{OPERATION}{name}": str(version) for name, version in meanings.used().items()}
-        found |= {f"{OPERATION}{name}": digest for name, digest in meanings.plans().items()}
+        found |= {f"{PLAN}{name}": digests for name, digests in meanings.plans().items()}
     return found
+
+
+def tells_change(name: str, one: str | None, other: str | None) -> bool:
+    """Whether what two fingerprints have under a name (None for nothing) says that it is not the same there.
+
+    An operation or a plan that only one of them used tells nothing: its entry stands for a use. Nor does a
+    plan that was used beside another one of its name: each side has to have a digest that the other lacks.
+    """
+    if name.startswith((OPERATION, PLAN)) and (one is None or other is None):
+        return False
+    if name.startswith(PLAN):
+        ours, theirs = set((one or "").split()), set((other or "").split())
+        return bool(ours - theirs) and bool(theirs - ours)
+    return one != other
 
 
 _MODULE_OF = {"OpenCV": "cv2", "simplejpeg": "simplejpeg", "CV-CUDA": "cvcuda"}

@@ -168,6 +168,36 @@ def test_an_operation_that_changed_since_the_recording_is_told_by_its_versions()
     assert [step[:44] for step in told] == ["Operation resize changed: version 1 -> 2. It"]
 
 
+A, B, C = "aa", "bb", "cc"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "tells"),
+    [
+        (A, A, False),
+        (A, B, True),
+        (A, f"{A} {B}", False),
+        (f"{A} {B}", B, False),
+        (f"{A} {B}", f"{A} {C}", True),
+        (f"{A} {B}", C, True),
+        (None, A, False),
+        (A, None, False),
+    ],
+)
+def test_a_plan_changed_where_each_side_used_one_that_the_other_did_not(
+    then: str | None, now: str | None, tells: bool
+):
+    recorded, used = ({} if found is None else {"plan.prepare": found} for found in (then, now))
+    changed = replace(
+        report(entry(divergent(), recorded={**FINGERPRINT, **recorded})), fingerprint={**FINGERPRINT, **used}
+    )
+    assert changed.fingerprint_changes() == ({"plan.prepare": (then, now)} if tells else {})
+    told = [step for step in advice(changed) if "prepare" in step]
+    assert [step.split(":")[0] for step in told] == (
+        ["Plan prepare is another than at the recording"] if tells else []
+    )
+
+
 def test_crashes_refusals_and_laws_that_could_not_be_tried_are_told_with_their_reasons():
     assert any("status 1 before it was ready" in step for step in advice(differing()))
     refused = report(entry(None, error="another CPU", refused=True))

@@ -34,6 +34,7 @@ HERE = {
     "profile.device": '"cpu"',
     "profile.threads": "1",
     "operation.resize": "1",
+    "plan.prepare": "aa",
 }
 
 
@@ -44,6 +45,7 @@ HERE = {
         ("source", {"digest.source": "dddd"}, "bbbb… on the expected side"),
         ("environment", {"package.numpy": "1.26.0"}, "numpy 2.4.6 and 1.26.0"),
         ("operation-version", {"operation.resize": "2"}, "operation resize changed: version 1 -> 2"),
+        ("operation-version", {"plan.prepare": "bb cc"}, "plan prepare is another: aa -> bb cc"),
         ("precision", {"profile.precision": '"bfloat16"'}, 'precision "float32" and "bfloat16"'),
         ("device", {"profile.device": '"cuda"'}, 'device "cpu" and "cuda"'),
         ("thread-count", {"profile.threads": "8"}, "profile.threads 1 and 8"),
@@ -56,6 +58,11 @@ def test_what_differs_between_the_two_sides(name: str, changed: dict[str, str], 
     assert words in found.cause.evidence
     denies(name, with_fingerprints(unlike(), HERE, HERE))
     denies(name, unlike())
+
+
+def test_a_plan_that_was_used_beside_another_is_no_change() -> None:
+    divergence = with_fingerprints(unlike(), HERE, {**HERE, "plan.prepare": "aa bb"})
+    assert "have the same versions" in denies("operation-version", divergence)
 
 
 def test_weights_are_blamed_before_versions_and_these_before_code() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 from parity import Profile, numerics, vision
 from parity.errors import ConfigError
 from parity.vision import Images, Plan, meanings, plans, step
+from tests.vision.calls import CALLS, function, on_pictures
 from tests.vision.pictures import images, noise, ragged, sides
+from tests.vision.test_arguments import refused
+
+CHECKED = [name for name in on_pictures() if "boxes" not in CALLS[name]]
+"""Operations for plans: boxes are those of certain pictures."""
 
 PICTURES: dict[str, Any] = {
     "shortest": lambda n: step(vision.resize_shortest, n, antialias=True),
@@ -109,9 +114,36 @@ def test_a_digest_does_not_depend_on_the_process(monkeypatch: pytest.MonkeyPatch
 def test_a_fingerprint_tells_the_digest_of_a_plan_that_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meanings, "_plans", dict[str, set[str]]())
     plan = Plan(step(vision.to_float), name="prepare")
-    assert "operation.prepare" not in numerics.fingerprint(Profile())
+    assert "plan.prepare" not in numerics.fingerprint(Profile())
     plan(images(noise(1, 4, 4)))
-    assert numerics.fingerprint(Profile())["operation.prepare"] == plan.digest
+    assert numerics.fingerprint(Profile())["plan.prepare"] == plan.digest
+    other = Plan(step(vision.invert), name="prepare")
+    other(images(noise(1, 4, 4)))
+    both = numerics.fingerprint(Profile())["plan.prepare"]
+    assert both.split() == sorted([plan.digest, other.digest])
+    assert not numerics.tells_change("plan.prepare", plan.digest, both)
+
+
+def test_a_plan_that_no_picture_passed_used_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meanings, "_used", set[str]())
+    monkeypatch.setattr(meanings, "_plans", dict[str, set[str]]())
+    for name in CHECKED:
+        Plan(step(function(name), **CALLS[name]))
+    with pytest.raises(ConfigError):
+        Plan(step(vision.center_crop, (0, 3)))
+    found = numerics.fingerprint(Profile())
+    assert not [name for name in found if name.startswith((numerics.OPERATION, numerics.PLAN))]
+    vision.flip(Images([]), horizontal=True)
+    assert numerics.fingerprint(Profile())["operation.flip"] == "1"
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_arguments_of_every_operation_are_checked_when_a_plan_is_made(name: str) -> None:
+    hints = get_type_hints(function(name))
+    for parameter in CALLS[name]:
+        for value in refused(hints[parameter]):
+            with pytest.raises(ConfigError, match=rf"\b{name}\b.*\b{parameter}\b"):
+                Plan(step(function(name), **{**CALLS[name], parameter: value}))
 
 
 def test_what_a_plan_was_made_of_may_change_afterwards() -> None:
@@ -133,6 +165,14 @@ untyped: Any = step
         (lambda: Plan(vision.flip), "takes steps, not .* vision.step makes them"),  # pyright: ignore
         (lambda: Plan(step(vision.sharpness), step(vision.to_u8)), "sharpness gives no pictures for to_u8"),
         (lambda: Plan(step(vision.center_crop, (0, 3))), r"center_crop: size \(0, 3\)"),
+        (lambda: Plan(step(vision.letterbox, (0, -3), antialias=True)), r"letterbox: size \(0, -3\)"),
+        (lambda: Plan(step(vision.normalize, mean=[0] * 3, std=[1, 0, 1])), "normalize: std .*no deviation"),
+        (lambda: Plan(step(vision.normalize, mean=[0], std=[1] * 3)), "normalize: 1 means .* and 3 standard"),
+        (lambda: Plan(step(vision.normalize, mean=[0] * 2, std=[1] * 2)), "normalize: 2 means .*1, 3 or 4"),
+        (lambda: Plan(step(vision.encode_jpeg, quality=0, subsampling="4:4:4")), "encode_jpeg: quality 0"),
+        (lambda: Plan(step(vision.to_u8), name="resize"), "name 'resize' is an operation's"),
+        (lambda: Plan(step(vision.to_u8), name=""), "name is '' of type str; expected a text"),
+        (lambda: Plan(step(vision.to_u8), name=3), "name is 3 of type int"),  # pyright: ignore
         (lambda: untyped(print), "step takes an operation of parity.vision"),
         (lambda: untyped(vision.topk, 3), "step takes an operation on pictures, topk is none"),
         (lambda: untyped(vision.resize, (3, 3)), "resize: missing a required argument: 'antialias'"),

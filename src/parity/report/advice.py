@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from parity.numerics import OPERATION
+from parity.numerics import OPERATION, PLAN
 from parity.report.model import CheckReport
 
 LARGEST_NOISE = 1e-3
@@ -51,7 +51,14 @@ def advice(report: CheckReport) -> list[str]:
             for name, (was, now) in changes.items()
             if name.startswith(OPERATION)
         ]
-        names = [name for name in changes if not name.startswith(OPERATION)]
+        found += [
+            f"Plan {name.removeprefix(PLAN)} is another than at the recording: its operations, their "
+            f"versions or arguments changed ({was} -> {now}). If that is intended: parity golden update "
+            f"{reference(report)}"
+            for name, (was, now) in changes.items()
+            if name.startswith(PLAN)
+        ]
+        names = [name for name in changes if not name.startswith((OPERATION, PLAN))]
         if names:
             found.append(
                 f"Since the recording these changed, which may be the cause: {', '.join(names[:6])}."

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from parity.compare import Comparison
-from parity.numerics import OPERATION
+from parity.numerics import tells_change
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
@@ -214,15 +214,14 @@ class CheckReport:
     def fingerprint_changes(self) -> dict[str, tuple[str, str]]:
         """What differs between the recording of any case and this run: name to (recorded, now).
 
-        An operation that only one of them used tells nothing: its entry stands for a use.
+        What counts is what `numerics.tells_change` says.
         """
         changes: dict[str, tuple[str, str]] = {}
         for entry in self.entries:
             for name in [*entry.recorded, *(self.fingerprint if entry.recorded else ())]:
-                sides = entry.recorded.get(name, "absent"), self.fingerprint.get(name, "absent")
-                unused = name.startswith(OPERATION) and "absent" in sides
-                if sides[0] != sides[1] and not unused:
-                    changes.setdefault(name, sides)
+                then, now = entry.recorded.get(name), self.fingerprint.get(name)
+                if tells_change(name, then, now):
+                    changes.setdefault(name, (then or "absent", now or "absent"))
         return changes
 
     def to_dict(self) -> dict[str, object]:

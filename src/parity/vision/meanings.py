@@ -7,6 +7,9 @@ meaning that changes without a new version fails.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Final
 
@@ -58,6 +61,7 @@ VERSIONS: Final = MappingProxyType(
 
 _used: set[str] = set()
 _plans: dict[str, set[str]] = {}
+_noting: ContextVar[bool] = ContextVar("noting", default=True)
 
 
 def versions() -> dict[str, int]:
@@ -67,7 +71,18 @@ def versions() -> dict[str, int]:
 
 def note_use(operation: str) -> None:
     """Note that an operation was used in this process."""
-    _used.add(operation)
+    if _noting.get():
+        _used.add(operation)
+
+
+@contextmanager
+def unnoted() -> Generator[None]:
+    """Within it, this thread's uses of operations are not noted: no picture goes through them."""
+    before = _noting.set(False)
+    try:
+        yield
+    finally:
+        _noting.reset(before)
 
 
 def used() -> dict[str, int]:
@@ -82,5 +97,5 @@ def note_plan(name: str, digest: str) -> None:
 
 
 def plans() -> dict[str, str]:
-    """The digests of the plans that were used in this process, by name; of several of one name all."""
+    """The digests of the plans that were used in this process, by name; of several of a name all."""
     return {name: " ".join(sorted(digests)) for name, digests in _plans.copy().items()}

@@ -19,15 +19,18 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision.arguments import kind, pictures_of
+from parity.vision.colour import checked_normalize
 from parity.vision.fastpaths import fast
 from parity.vision.images import Images
-from parity.vision.meanings import VERSIONS, note_plan, note_use
+from parity.vision.meanings import VERSIONS, note_plan, note_use, unnoted
 from parity.vision.resampling import resized_size, resized_window
 
 P = ParamSpec("P")
 
 _RESIZES = ("resize", "resize_shortest", "resize_longest")
 _CROPS = ("crop", "center_crop")
+_WITHOUT_PICTURES: Mapping[str, Callable[..., object]] = {"normalize": checked_normalize}
+"""What checks the arguments of operations that no pictures cannot go through."""
 
 
 @dataclass(frozen=True)
@@ -79,31 +82,31 @@ class Plan:
             vision.step(vision.normalize, mean=MEAN, std=STD),
         )
 
-    Arguments are checked when the plan is made. The fingerprint of a process that used a plan, so of a
-    golden, has its digest under `operation.NAME`.
+    Arguments that fit no picture are refused when the plan is made. Whether the others fit the pictures'
+    size, channels and dtype is known when these come. The fingerprint of a process that used a plan, so of a
+    golden, has its digest under `plan.NAME`; of several plans of one name, all.
 
     Args:
         steps: the operations, made by `step`; all but the last give pictures.
-        name: what the plan is called in fingerprints.
+        name: what the plan is called in fingerprints; no operation's name.
 
     Raises:
-        ConfigError: there is no step, one before the last gives no pictures, or an argument is refused.
+        ConfigError: there is no step, one before the last gives no pictures, an argument is refused, or the
+            name is empty or an operation's.
     """
 
     __slots__ = ("digest", "name", "steps")
 
     def __init__(self, *steps: Step, name: str = "plan") -> None:
         self.steps = steps
-        self.name = name
+        self.name = _name(name)
         if not steps:
             raise ConfigError("Plan takes one step or more, made by vision.step")
         for place, one in enumerate(steps):
             if not isinstance(cast("object", one), Step):
                 raise ConfigError(f"Plan takes steps, not {kind(one)}; vision.step makes them")
-            gives = get_type_hints(one.run)["return"]
-            if gives is Images:
-                one(Images([]))
-            elif place < len(steps) - 1:
+            _check(one)
+            if get_type_hints(one.run)["return"] is not Images and place < len(steps) - 1:
                 raise ConfigError(f"Plan: {one.operation} gives no pictures for {steps[place + 1].operation}")
         self.digest = _digest(steps)
 
@@ -133,6 +136,21 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({' > '.join(one.operation for one in self.steps)}, {self.digest})"
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"Plan: name is {kind(name)}; expected a text that is not empty")
+    if name in VERSIONS:
+        raise ConfigError(f"Plan: name {name!r} is an operation's; expected another one")
+    return name
+
+
+def _check(one: Step) -> None:
+    """Refuse arguments that no pictures fit; raises the operation's ConfigError."""
+    check = _WITHOUT_PICTURES.get(one.operation, one.run)
+    with unnoted():
+        check(Images([]), **one.arguments)
 
 
 def _digest(steps: tuple[Step, ...]) -> str:

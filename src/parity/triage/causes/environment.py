@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
 from parity.errors import ParityError
-from parity.numerics import OPERATION
+from parity.numerics import OPERATION, PLAN, tells_change
 from parity.triage.case import Case, Explained, Finding, Refuted, Suspect
 from parity.triage.causes.times import timezone_shift
 from parity.triage.dependence import equal
@@ -121,7 +121,7 @@ def _differing(case: Case, prefix: str) -> dict[str, tuple[str, str]]:
         if not name.startswith(prefix):
             continue
         ours, theirs = one.get(name), other.get(name)
-        if ours is not None and theirs is not None and ours != theirs:
+        if ours is not None and theirs is not None and tells_change(name, ours, theirs):
             found[name] = (ours, theirs)
     return found
 
@@ -173,20 +173,24 @@ def environment(case: Case) -> Finding:
 
 
 def operation_version(case: Case) -> Finding:
-    """An operation of `parity.vision` that both sides used has another version."""
+    """An operation of `parity.vision` that both sides used has another version, or a plan is another."""
     found = _differing(case, OPERATION)
-    if not found:
+    plans = _differing(case, PLAN)
+    if not found and not plans:
         one, other = _fingerprints(case)
         known = any(name.startswith(OPERATION) for name in one) and any(
             name.startswith(OPERATION) for name in other
         )
         return Refuted("the operations that both sides used have the same versions") if known else None
-    return Explained(
-        "; ".join(
-            f"operation {name.removeprefix(OPERATION)} changed: version {ours} -> {theirs}"
-            for name, (ours, theirs) in found.items()
-        )
-    )
+    told = [
+        f"operation {name.removeprefix(OPERATION)} changed: version {ours} -> {theirs}"
+        for name, (ours, theirs) in found.items()
+    ]
+    told += [
+        f"plan {name.removeprefix(PLAN)} is another: {ours} -> {theirs}"
+        for name, (ours, theirs) in plans.items()
+    ]
+    return Explained("; ".join(told))
 
 
 def precision(case: Case) -> Finding:
@@ -302,8 +306,8 @@ def _suspects() -> Iterator[Suspect]:
     )
     yield Suspect(
         "operation-version",
-        "an operation of parity.vision means something else on the two sides",
-        "the versions of the operations in the fingerprints",
+        "an operation of parity.vision means something else on the two sides, or a plan is another one",
+        "the versions of the operations and the digests of the plans in the fingerprints",
         "install the release that the case was recorded with, or accept the values: `parity golden update`",
         operation_version,
     )
