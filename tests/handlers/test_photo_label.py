@@ -109,7 +109,7 @@ def test_a_file_that_is_cut_off_says_so(scored: dict[str, dict[str, Any]]) -> No
     for source in ("chelsea", "coffee", "rocket"):
         error = scored[f"{source} truncated"]["_error"]
         assert (error["kind"], error["stage"]) == ("rejected", "preprocess")
-        assert "the image cannot be decoded: image file is truncated" in error["message"]
+        assert "the image cannot be decoded: a JPEG file, truncated at byte " in error["message"]
 
 
 @needs_weights

@@ -90,7 +90,7 @@ JPEG = file_of(Pillow.fromarray(photo(80, 90)), "JPEG")
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "it is no image file of a known kind"),
+        (b"", "it is empty"),
         (b"hello", "it is no image file of a known kind"),
         (JPEG[:200], ""),
         (JPEG[: len(JPEG) // 2], "truncated"),
@@ -164,3 +164,20 @@ def test_the_library_is_imported_late(tmp_path: Path) -> None:
 
     code = "import sys, parity, parity.engine; assert 'torch' not in sys.modules and 'PIL' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WebP", "BMP", "TIFF"])
+def test_a_file_that_is_cut_off_is_told_with_its_kind_and_where(kind: str) -> None:
+    buffer = io.BytesIO()
+    pixels = np.random.default_rng(1).integers(0, 256, (40, 50, 3), np.uint8)
+    Pillow.fromarray(pixels).save(buffer, kind)
+    data = buffer.getvalue()
+    vision.decode([data])
+    with pytest.raises(vision.ImageError) as caught:
+        vision.decode([data[: len(data) // 2]])
+    assert f"cannot be decoded: a {kind} file" in str(caught.value)
+    if kind == "JPEG":
+        assert f"truncated at byte {len(data) // 2}" in str(caught.value)
+    with pytest.raises(vision.ImageError) as caught:
+        vision.decode([data[:12]])
+    assert f"a {kind} file" in str(caught.value)

@@ -99,4 +99,4 @@ def test_large_files_are_refused_in_the_same_words() -> None:
         with context, pytest.raises(vision.ImageError) as caught:
             vision.decode([jpeg()], max_pixels=3000)
         said.append(str(caught.value))
-    assert said[0] == said[1] == "the image cannot be decoded: 67 x 45 pixels, more than 3000"
+    assert said[0] == said[1] == "the image cannot be decoded: a JPEG file: 67 x 45 pixels, more than 3000"

@@ -98,7 +98,7 @@ def decode(
         try:
             pixels = _decoded(data, mode, max_pixels)
         except Exception as exc:  # noqa: BLE001 - hostile files fail in many ways, and each is that row's error
-            failed[row] = _why(exc)
+            failed[row] = _why(data, exc)
             continue
         found.append(pixels)
     if failed:
@@ -219,11 +219,32 @@ def _refuses(run: Callable[[bytes], torch.Tensor | None], data: bytes) -> torch.
 register(FastPath("decode", "simplejpeg", "host", _simplejpeg, _pillows, _jpeg_tries, T0))
 
 
-def _why(exc: Exception) -> str:
-    """What is wrong with a file, in words that are the same in every process."""
-    if type(exc).__name__ == "UnidentifiedImageError":  # its text holds an address
-        return "it is no image file of a known kind"
-    return str(exc) or type(exc).__name__
+def _why(data: bytes, exc: Exception) -> str:
+    """What is wrong with a file of which kind, in words that are the same in every process."""
+    if not data:
+        return "it is empty"
+    name = next((name for head, place, name in _HEADS if data[place:].startswith(head)), None)
+    unknown = type(exc).__name__ == "UnidentifiedImageError"  # its text holds an address
+    if name is None:
+        return "it is no image file of a known kind" if unknown else str(exc) or type(exc).__name__
+    if unknown:
+        return f"a {name} file, whose head cannot be read in its {len(data)} bytes"
+    why = str(exc) or type(exc).__name__
+    if "truncated" in why.lower():
+        return f"a {name} file, truncated at byte {len(data)}: {why}"
+    return f"a {name} file: {why}"
+
+
+_HEADS: Final = (
+    (b"\xff\xd8\xff", 0, "JPEG"),
+    (b"\x89PNG", 0, "PNG"),
+    (b"GIF8", 0, "GIF"),
+    (b"WEBP", 8, "WebP"),
+    (b"BM", 0, "BMP"),
+    (b"II*\0", 0, "TIFF"),
+    (b"MM\0*", 0, "TIFF"),
+)
+"""What files of each kind begin with, and where."""
 
 
 def pillow() -> Any:
