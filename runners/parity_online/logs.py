@@ -37,7 +37,8 @@ class KeyValueFormatter(logging.Formatter):
             line += f" batch={number}"
         if record.exc_info:
             line += f" traceback={_quoted(self.formatException(record.exc_info))}"
-        return line.replace("\n", "\\n")
+        line = line.replace("\n", "\\n")
+        return line if line.isprintable() else "".join(map(_printable, line))
 
 
 class JsonFormatter(logging.Formatter):
@@ -122,6 +123,11 @@ def _unquoted(value: str) -> str:
     if not value.startswith('"'):
         return value
     return _ESCAPE.sub(lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), value[1:-1])
+
+
+def _printable(character: str) -> str:
+    """A character as a log shows it: one that controls a terminal, or turns text around, by its number."""
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 def _quoted(value: str) -> str:

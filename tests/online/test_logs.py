@@ -71,3 +71,10 @@ def test_json_of_a_foreign_message_is_an_event_with_its_text():
     record = logging.LogRecord("other", logging.WARNING, __file__, 1, "it said %s", ("a=b",), None)
     found = json.loads(logs.JsonFormatter().format(record))
     assert (found["event"], found["text"]) == ("message", "it said a=b")
+
+
+def test_what_controls_a_terminal_or_turns_text_around_is_shown_by_its_number():
+    hostile = "/a\x00b\x1b[31m\x7f\u202ec\u2028d é 猫"
+    text = line("event=request path=%s", logs.text(hostile))
+    assert text.isprintable()
+    assert text.endswith('path="/a\\x00b\\x1b[31m\\x7f\\u202ec\\u2028d é 猫"')

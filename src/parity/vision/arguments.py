@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from parity.vision.images import Images
 Name = TypeVar("Name", bound=str)
 
 _FLOAT32 = torch.finfo(torch.float32)
+
+MAX_PIXELS: Final = 100_000_000
+"""A picture of more is not decoded, and not made: a small file may ask for a huge one."""
 
 
 def pictures_of(
@@ -122,6 +125,8 @@ def size_of(operation: str, name: str, value: object) -> tuple[int, int]:
     height, width = (int(side) for side in sides)
     if height < 1 or width < 1:
         raise ConfigError(f"{operation}: {name} {(height, width)} is not positive; expected {expected}")
+    if height * width > MAX_PIXELS:
+        raise ConfigError(f"{operation}: {name} {(height, width)} is of more than {MAX_PIXELS:,} pixels")
     return height, width
 
 

@@ -14,7 +14,7 @@ from parity.errors import ConfigError, ParityError
 from parity.numerics import current_device
 from parity.schema import Image
 from parity.staging import send
-from parity.vision.arguments import choice, files_of, kind, whole
+from parity.vision.arguments import MAX_PIXELS, choice, files_of, kind, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
 from parity.vision.images import Images
 from parity.vision.jpeg_header import plain_size
@@ -22,16 +22,12 @@ from parity.vision.meanings import note_use
 
 Mode = Literal["RGB", "RGBA", "L"]
 
-MAX_PIXELS: Final = 100_000_000
-"""An image of more is refused: a small file may hold a huge one."""
-
-
 _ORIENTATION: Final = 0x0112
 _HOST: Final = torch.empty(0)
 
 
 class ImageError(ParityError):
-    """Files of a batch are no images that can be decoded; the message names the first row and why.
+    """Files of a batch are no images that can be used; the message names the first row and why.
 
     Raised from `preprocess`, it rejects these rows only: the engine asks the others again, all at once. The
     sender of a file is at fault, not the handler, so that a server answers 400.
@@ -44,17 +40,18 @@ class ImageError(ParityError):
 
     rejects_rows: ClassVar[bool] = True
 
-    def __init__(self, rows: dict[int, str], count: int) -> None:
+    def __init__(self, rows: dict[int, str], count: int, done: str = "decoded") -> None:
         self.rows = rows
         self._count = count
+        self._done = done
         self.failing_rows = tuple(rows)
         first, why = next(iter(rows.items()))
         of_row = f" of row {first}" if count > 1 else ""
         more = f", and {len(rows) - 1} more rows" if len(rows) > 1 else ""
-        super().__init__(f"the image{of_row} cannot be decoded: {why}{more}")
+        super().__init__(f"the image{of_row} cannot be {done}: {why}{more}")
 
     def __reduce__(self) -> Any:
-        return type(self), (self.rows, self._count), dict(self.__dict__)
+        return type(self), (self.rows, self._count, self._done), dict(self.__dict__)
 
 
 def decode(

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from parity.errors import ConfigError
-from parity.vision.arguments import kind, pictures_of
+from parity.vision.arguments import MAX_PIXELS, kind, pictures_of
 from parity.vision.colour import checked_normalize
 from parity.vision.fastpaths import fast
 from parity.vision.images import Images
@@ -184,7 +184,8 @@ def _cropped_resize(steps: tuple[Step, ...], images: Images) -> Images | None:
         rows, columns = scaled[size] = resized_size(steps[0].operation, size, side)
         middle = round((rows - height) / 2), round((columns - width) / 2)
         top, left = corners[size] = second.get("top", middle[0]), second.get("left", middle[1])
-        if top < 0 or left < 0 or top + height > rows or left + width > columns:
+        inside = top >= 0 and left >= 0 and top + height <= rows and left + width <= columns
+        if not inside or rows * columns > MAX_PIXELS:  # the operations by themselves say what is wrong
             return None
     for one in steps:
         note_use(one.operation)

@@ -9,7 +9,8 @@ import torch
 
 from parity.errors import ConfigError
 from parity.vision import cvcuda, opencv
-from parity.vision.arguments import choice, flag, pictures_of, size_of, whole
+from parity.vision.arguments import MAX_PIXELS, choice, flag, pictures_of, size_of, whole
+from parity.vision.decoding import ImageError
 from parity.vision.exact import fixed_taps
 from parity.vision.exact import resampled as exactly_resampled
 from parity.vision.fastpaths import T1, FastPath, Try, fast, pictures, register
@@ -129,7 +130,11 @@ for _name, _function in (("resize", _by_taps), ("resize_antialiased", _averaged)
 def resize_shortest(
     images: Images, side: int, *, interpolation: Interpolation = "linear", antialias: bool
 ) -> Images:
-    """Pictures at their own aspect whose shorter side is `side`; the longer one is side * long // short."""
+    """Pictures at their own aspect whose shorter side is `side`; the longer one is side * long // short.
+
+    Raises:
+        ImageError: pictures would have more than `MAX_PIXELS`; it names all of them.
+    """
     images = pictures_of("resize_shortest", images)
     side = whole("resize_shortest", "side", side, least=1)
     interpolation, antialias = checked_way("resize_shortest", interpolation, antialias)
@@ -153,6 +158,19 @@ def resized_size(operation: str, size: tuple[int, int], wanted: Any) -> tuple[in
     return _scaled(size, wanted, (min if operation == "resize_shortest" else max)(size))
 
 
+def require_size(images: Images, resized: Callable[[tuple[int, int]], tuple[int, int]]) -> None:
+    """Raise ImageError for pictures that would have more than `MAX_PIXELS`, naming all of them."""
+    too_large: dict[int, str] = {}
+    for row, (height, width) in enumerate(images.sizes):
+        tall, wide = resized((height, width))
+        if tall * wide > MAX_PIXELS:
+            too_large[row] = (
+                f"{height} x {width} pixels would become {tall} x {wide}, more than {MAX_PIXELS:,}"
+            )
+    if too_large:
+        raise ImageError(too_large, len(images), "resized")
+
+
 def resized_window(
     pixels: torch.Tensor,
     size: tuple[int, int],
@@ -173,7 +191,7 @@ def _part(
     source: int, size: int, begin: int, count: int, kernel: Kernel, device: torch.device
 ) -> tuple[int, int, Taps]:
     """The first pixel of the source that counts, the one after the last, and the taps of `count` pixels."""
-    places, weights = (found[begin : begin + count] for found in pixel_weights(source, size, kernel, True))
+    places, weights = pixel_weights(source, size, kernel, True, window=(begin, begin + count))
     counted = places[weights != 0]
     first, last = int(counted.min()), int(counted.max()) + 1
     exact = taps_of(places - first, weights, last - first, device)
@@ -195,6 +213,7 @@ def _resize_to(
     rows: dict[tuple[int, int], list[int]] = {}
     for row, size in enumerate(images.sizes):
         rows.setdefault(size, []).append(row)
+    require_size(images, lambda size: _scaled(size, side, measure(size)))
     found: dict[int, torch.Tensor] = {}
     for size, alike in rows.items():
         group = Images([images[row] for row in alike], images.peak)

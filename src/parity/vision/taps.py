@@ -76,11 +76,18 @@ def taps_float32(source: int, size: int, kernel: Kernel, antialias: bool, device
 
 
 def pixel_weights(
-    source: int, size: int, kernel: Kernel, antialias: bool, begin: float = 0.0, extent: float | None = None
+    source: int,
+    size: int,
+    kernel: Kernel,
+    antialias: bool,
+    begin: float = 0.0,
+    extent: float | None = None,
+    window: tuple[int, int] | None = None,
 ) -> tuple[_Array, _Array]:
     """Places (size, k) int64 and weights (size, k) float64; unused taps have weight 0.
 
-    `size` pixels out of `extent` pixels from `begin` on, all of them when not given.
+    `size` pixels out of `extent` pixels from `begin` on, all of them when not given. With a window, only the
+    pixels from its first up to its second number, as they are among all.
 
     With antialias, the kernel is stretched by the factor of a reduction and cut at the edges, as Pillow's is;
     without, what lies outside is the edge pixel.
@@ -88,7 +95,7 @@ def pixel_weights(
     scale = (source if extent is None else extent) / size
     stretch = max(scale, 1.0) if antialias else 1.0
     reach = (1.0 if kernel == "linear" else 2.0) * stretch
-    middles = begin + (np.arange(size, dtype=np.float64) + 0.5) * scale
+    middles = begin + (np.arange(*(window or (0, size)), dtype=np.float64) + 0.5) * scale
     first = np.floor(middles - reach - 0.5).astype(np.int64)
     places = first[:, None] + np.arange(int(np.ceil(2 * reach)) + 2)
     weights = _curve((places + 0.5 - middles[:, None]) / stretch, kernel, -0.5 if antialias else -0.75)
