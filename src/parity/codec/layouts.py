@@ -97,8 +97,12 @@ def _with_plain_items(array: Any) -> Any:
 
 
 def present_mask(array: Any) -> Array | None:
-    """Which rows are not null; None when all are."""
-    return None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    """Which rows are not null; None when all are. Arrow's `to_numpy` of bools would load pandas."""
+    if array.null_count == 0:
+        return None
+    valid = array.is_valid()
+    bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
+    return bits[valid.offset : valid.offset + len(valid)].view(np.bool_)
 
 
 def numpy_dtype(kind: Any) -> np.dtype[Any] | None:
