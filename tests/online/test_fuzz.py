@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 ROW = {"features": [0, 1, 2, 3, 4, 5, 6, 7], "name": "Ada", "account": 5, "at": None}
 AT = "2024-01-01T00:00:00+00:00"
 DOCUMENTED = {200, 400, 403, 404, 405, 408, 411, 413, 415, 431, 501}
-"""None of these requests makes a stage fail, waits long or is over the queue: no 5xx is right but 501. A host that
-is not the loopback's may not manage: 403."""
+"""None of these requests makes a stage fail, waits long or is over the queue: no 5xx is right but 501.
+A host that is not the loopback's may not manage: 403."""
 REVEALING = re.compile(rb"Traceback|site-packages|File \"|\.py\b|0x[0-9a-f]{8}")
 CASES = 500
 QUIET_S = 0.3
