@@ -46,8 +46,8 @@ OPERATION: Final = "operation."
 """What the entries of a fingerprint begin with that tell the version of an operation's meaning."""
 PLAN: Final = "plan."
 """What the entries of a fingerprint begin with that tell the digests of plans."""
-_DEVICE_PACKAGES = ("cvcuda-cu13", "cvcuda-cu12")
-"""Recorded where the profile's device is a GPU: they do operations of `parity.vision` there."""
+CV_CUDA: Final = ("cvcuda-cu13", "cvcuda-cu12")
+"""What installs CV-CUDA; recorded where the profile's device is a GPU: it does operations there."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _here = threading.local()
 
@@ -116,7 +116,7 @@ def fingerprint(profile: Profile) -> dict[str, str]:
     }
     packages = [*_RECORDED_PACKAGES, *_BACKEND_PACKAGES.get(profile.backend, ())]
     packages += ["torchao"] if profile.precision == "int8" else []
-    packages += _DEVICE_PACKAGES if profile.device != "cpu" else ()
+    packages += CV_CUDA if profile.device != "cpu" else ()
     for package in packages:
         version = _version(package)
         if version is not None:

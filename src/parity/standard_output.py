@@ -47,7 +47,7 @@ def reserved() -> Generator[TextIO]:
     finally:
         with contextlib.suppress(OSError, ValueError):
             outer.flush()  # what was written by `sys.__stdout__`
-        _flush_c()
+        flush_c()
         os.dup2(private, STDOUT)
         discard(results)
         results.close()
@@ -81,7 +81,7 @@ def _point_at_stderr(number: int) -> None:
         os.close(nowhere)
 
 
-def _flush_c() -> None:
+def flush_c() -> None:
     """Write out what C libraries have printed and C's own buffer still holds."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)

@@ -10,6 +10,7 @@ import torch
 from hypothesis import strategies as st
 from PIL import Image
 
+from parity import vision
 from parity.vision import Images
 
 
@@ -45,3 +46,11 @@ def photo(height: int = 40, width: int = 60) -> np.ndarray:
     return np.stack([x * 255 / width, y * 255 / height, (x + y) * 255 / (width + height)], -1).astype(
         np.uint8
     )
+
+
+def outcome(data: bytes) -> Any:
+    """The pixels of a file, or why there are none."""
+    try:
+        return vision.decode([data])[0].numpy()
+    except vision.ImageError as exc:
+        return str(exc)

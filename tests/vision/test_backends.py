@@ -17,7 +17,7 @@ from parity import vision
 from parity.doctor import examine
 from parity.vision import Images, fastpaths
 from parity.vision.fastpaths import T0, T1, FastPath, definitions_only, fast
-from tests.vision.pictures import file_of, images, noise, photo
+from tests.vision.pictures import file_of, images, noise, outcome, photo
 
 HOST = [backend for backend in vision.backends() if backend.place == "host"]
 
@@ -152,13 +152,6 @@ def test_files_that_are_damaged_are_decoded_or_refused_as_by_pillow(options: dic
         found = outcome(bytes(data))
         assert type(found) is type(expected)
         assert found == expected if isinstance(found, str) else np.array_equal(found, expected)
-
-
-def outcome(data: bytes) -> Any:
-    try:
-        return vision.decode([data])[0].numpy()
-    except vision.ImageError as exc:
-        return str(exc)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from PIL import Image as Pillow
 from parity import vision
 from parity.vision.fastpaths import definitions_only
 from parity.vision.jpeg_header import plain_size
-from tests.vision.pictures import file_of, photo
+from tests.vision.pictures import file_of, outcome, photo
 
 
 def jpeg(**options: Any) -> bytes:
@@ -57,13 +57,6 @@ TURNED[0x0112] = 6
 )
 def test_other_files_are_left_to_pillow(data: bytes) -> None:
     assert plain_size(data) is None
-
-
-def outcome(data: bytes) -> Any:
-    try:
-        return vision.decode([data])[0].numpy()
-    except vision.ImageError as exc:
-        return str(exc)
 
 
 @pytest.mark.slow

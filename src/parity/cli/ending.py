@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import ctypes
 import gc
 import io
 import os
@@ -13,6 +11,7 @@ import threading
 from typing import Any, NoReturn, cast
 
 from parity.cli.application import app
+from parity.standard_output import flush_c
 
 _FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 _UNFLUSHED = 120
@@ -52,6 +51,5 @@ def end(code: int) -> NoReturn:
                 stream.flush()
         except (OSError, ValueError):
             code = code or (_UNFLUSHED if stream in ours else 0)
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).fflush(None)  # what C code has printed
+    flush_c()
     os._exit(code)

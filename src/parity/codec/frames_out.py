@@ -80,9 +80,8 @@ def _python(field: Field | None, array: Any) -> list[Any]:
 
 def _objects(values: list[Any]) -> Array:
     found: Array = np.empty(len(values), dtype=object)
-    for row, value in enumerate(
-        values
-    ):  # assigning the whole list would spread arrays of one shape over axes
+    # One by one: assigning the whole list would spread arrays of one shape over axes.
+    for row, value in enumerate(values):
         found[row] = value
     return found
 

@@ -18,9 +18,8 @@ class Exported(InProcess):
 
     def open(self, job: Job) -> Run:
         """Export, and take the module of the graph."""
-        module = job.program.exported.module(
-            check_guards=False
-        )  # the program checks dtypes and shapes itself
+        # Without guards: the program checks dtypes and shapes itself.
+        module = job.program.exported.module(check_guards=False)
         call = module.forward
 
         def run(tensors: Sequence[Any]) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 
+from parity.numerics import CV_CUDA
 from parity.vision.curve import Curve
 
 Pixels = torch.Tensor
@@ -30,7 +31,6 @@ RELEASE: Final = (0, 19)
 CACHE_BYTES: Final = 64 << 20
 """What CV-CUDA may keep of what it allocates for itself; by default it is half of the device's memory."""
 
-_DISTRIBUTIONS: Final = ("cvcuda-cu13", "cvcuda-cu12")
 _TYPES: Final = {torch.uint8: "|u1", torch.float32: "<f4"}
 
 
@@ -67,7 +67,7 @@ def library() -> Any:
 
 
 def _installed() -> str | None:
-    for name in _DISTRIBUTIONS:
+    for name in CV_CUDA:
         try:
             return importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -37,10 +37,15 @@ def center_crop(images: Images, size: tuple[int, int]) -> Images:
     height, width = size_of("center_crop", "size", size)
 
     def change(pixels: torch.Tensor) -> torch.Tensor:
-        top, left = round((pixels.shape[1] - height) / 2), round((pixels.shape[2] - width) / 2)
+        top, left = middle((pixels.shape[1], pixels.shape[2]), (height, width))
         return _window(pixels, top, left, height, width)
 
     return images.map(change)
+
+
+def middle(size: tuple[int, int], window: tuple[int, int]) -> tuple[int, int]:
+    """Where `center_crop` takes its window (height, width) of a picture of a size: top and left."""
+    return round((size[0] - window[0]) / 2), round((size[1] - window[1]) / 2)
 
 
 def _window(pixels: torch.Tensor, top: int, left: int, height: int, width: int) -> torch.Tensor:

@@ -21,6 +21,7 @@ from parity.errors import ConfigError
 from parity.vision.arguments import MAX_PIXELS, kind, pictures_of
 from parity.vision.colour import checked_normalize
 from parity.vision.fastpaths import fast
+from parity.vision.geometry import middle
 from parity.vision.images import Images
 from parity.vision.meanings import VERSIONS, note_plan, note_use, unnoted
 from parity.vision.resampling import resized_size, resized_window
@@ -167,10 +168,7 @@ def _plain(value: object) -> Any:
 
 def _cropped_resize(steps: tuple[Step, ...], images: Images) -> Images | None:
     """An antialiased resize and a crop within it, in one; None where the two are something else."""
-    if [one.operation in names for one, names in zip(steps, (_RESIZES, _CROPS), strict=False)] != [
-        True,
-        True,
-    ]:
+    if len(steps) < 2 or steps[0].operation not in _RESIZES or steps[1].operation not in _CROPS:
         return None
     first, second = (one.arguments for one in steps)
     plain = first["antialias"] and first.get("contract", "float") == "float"
@@ -182,8 +180,8 @@ def _cropped_resize(steps: tuple[Step, ...], images: Images) -> Images | None:
     corners: dict[tuple[int, int], tuple[int, int]] = {}
     for size in set(images.sizes):
         rows, columns = scaled[size] = resized_size(steps[0].operation, size, side)
-        middle = round((rows - height) / 2), round((columns - width) / 2)
-        top, left = corners[size] = second.get("top", middle[0]), second.get("left", middle[1])
+        centred = middle((rows, columns), (height, width))
+        top, left = corners[size] = second.get("top", centred[0]), second.get("left", centred[1])
         inside = top >= 0 and left >= 0 and top + height <= rows and left + width <= columns
         if not inside or rows * columns > MAX_PIXELS:  # the operations by themselves say what is wrong
             return None
