@@ -104,8 +104,11 @@ class Batch(Mapping[str, Column]):
     def slice(self, start: int, stop: int) -> Batch:
         """Rows start to stop (exclusive), a view without rejections."""
         start, stop = max(0, start), min(stop, self.num_rows)
-        columns = {name: column.slice(start, stop) for name, column in self._columns.items()}
-        return Batch(self.schema, columns, max(0, stop - start))
+        stop = max(start, stop)
+        piece = object.__new__(Batch)  # its columns are of one length as these are
+        piece.schema, piece.num_rows, piece._rejections = self.schema, stop - start, {}
+        piece._columns = {name: column.slice(start, stop) for name, column in self._columns.items()}
+        return piece
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Batch:
         """The named rows in the named order, a copy without rejections."""

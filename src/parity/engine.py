@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import sys
 import threading
@@ -12,7 +11,7 @@ import time
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from parity.preprocessing import Preprocessors
 from parity.profile import Profile
 from parity.result import Result, StageValues, empty_batch
 from parity.stages import Tap, snapshot
+from parity.under_way import Inside, guard_exit, new_stream
 
 logger = logging.getLogger(__name__)
 
@@ -51,61 +51,6 @@ _READ_ONLY = re.compile(
     r"(.*: )?(assignment destination|((output|sort|partition|underlying) )?array) is read-only"
 )
 """What numpy says to who writes into a read-only array."""
-
-
-@dataclass(frozen=True)
-class UnderWay:
-    """A stage that a thread is in: whose, which, of how many rows, and since when by time.monotonic()."""
-
-    handler: str
-    stage: str
-    rows: int
-    since: float
-
-
-_under_way: dict[int, UnderWay] = {}
-
-
-def under_way() -> list[UnderWay]:
-    """The stages that this process's threads are in, the one that takes longest first."""
-    return sorted(_under_way.copy().values(), key=lambda item: item.since)
-
-
-@contextlib.contextmanager
-def _noted(handler: str, stage: str, rows: int) -> Generator[None]:
-    thread = threading.get_ident()
-    outer = _under_way.get(thread)
-    _under_way[thread] = UnderWay(handler, stage, rows, time.monotonic())
-    try:
-        yield
-    finally:
-        if outer is None:
-            del _under_way[thread]
-        else:
-            _under_way[thread] = outer
-
-
-_guarded: set[int] = set()
-"""The process in which `os._exit` is guarded; a forked child has its parent's, too."""
-
-
-def _guard_exit() -> None:
-    """Let a stage that calls os._exit fail as one that calls sys.exit: it must not end a check with its code.
-
-    Elsewhere, as in a child that a stage forked, os._exit does what it always did.
-    """
-    process = os.getpid()
-    if process in _guarded:
-        return
-    _guarded.add(process)
-    end = os._exit
-
-    def guarded(status: int) -> NoReturn:
-        if os.getpid() == process and threading.get_ident() in _under_way:
-            raise SystemExit(f"os._exit({status})")
-        end(status)
-
-    os._exit = guarded
 
 
 @dataclass
@@ -206,8 +151,8 @@ class Engine:
         """
         numerics.apply(self.profile)
         _check_device(self.profile)
-        self._stream = _stream(self.profile)
-        _guard_exit()
+        self._stream = new_stream(self.profile)
+        guard_exit()
         loaded = self.loaded
         context = Context(
             profile=self.profile,
@@ -216,7 +161,7 @@ class Engine:
             logger=logging.getLogger(f"parity.handlers.{loaded.name}"),
         )
         try:
-            with _noted(loaded.name, "initialize", 0), _inference_mode(), _on(self._stream):
+            with Inside(loaded.name, "initialize", 0, self._stream):
                 handler = loaded.cls()
                 handler.context = context
                 handler.initialize(context)
@@ -402,8 +347,7 @@ class Engine:
         numerics.apply_to_thread(self.profile)
         started = time.perf_counter()
         try:
-            rows = part.batch.num_rows
-            with _noted(self.loaded.name, stage, rows), _inference_mode(), _on(self._stream):
+            with Inside(self.loaded.name, stage, part.batch.num_rows, self._stream):
                 yield self._handler
         except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
             if isinstance(exc, _NO_ROWS_FAULT):
@@ -637,29 +581,6 @@ def shown_text(exc: BaseException) -> str:
 
 def _is_mutation(exc: BaseException) -> bool:
     return isinstance(exc, ValueError) and _READ_ONLY.fullmatch(str(exc)) is not None
-
-
-def _inference_mode() -> contextlib.AbstractContextManager[Any]:
-    torch = cast("Any", sys.modules.get("torch"))
-    if torch is None or not hasattr(torch, "inference_mode"):
-        return contextlib.nullcontext()
-    return torch.inference_mode()
-
-
-def _stream(profile: Profile) -> Any:
-    """The CUDA stream of an engine; None on the host.
-
-    All stages work on it, on whatever threads they are, so that what one made is there for the next without
-    anybody waiting, and other engines' work on the device is not waited for.
-    """
-    torch = cast("Any", sys.modules.get("torch"))
-    return None if profile.device == "cpu" or torch is None else torch.cuda.Stream(profile.device)
-
-
-def _on(stream: Any) -> contextlib.AbstractContextManager[Any]:
-    if stream is None:
-        return contextlib.nullcontext()
-    return cast("Any", sys.modules["torch"]).cuda.stream(stream)
 
 
 def _check_device(profile: Profile) -> None:

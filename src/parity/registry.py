@@ -7,6 +7,7 @@ out when there is only one), by archive (`fashion.parity`) or by module (`packag
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -286,12 +287,26 @@ def _import_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _uncollected():
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     note_loaded(folder, before)
     return module
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Look for no garbage meanwhile: torch's import makes little, and looking took a tenth of its time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class _Uncached(SourceFileLoader):

@@ -131,3 +131,11 @@ def test_what_lies_under_a_null_is_not_counted() -> None:
     array = pa.Array.from_buffers(pa.string(), 3, [seen.buffers()[1], *whole.buffers()[1:]])
     assert array.to_pylist() == ["ab", None, "c"]
     assert np.asarray(row_bytes(array)).tolist() == [6, 4, 5]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()])
+@pytest.mark.parametrize("values", [[], ["a"], ["", "bcd", "e"], [None, None], ["a", None, "bcd"]])
+def test_texts_are_as_large_together_as_row_by_row(kind: pa.DataType, values: list[str | None]) -> None:
+    whole: Any = pa.array(["x" * 7, *values, None, "yy"], pa.string()).cast(kind)
+    for array in (whole, whole.slice(1, len(values)), pa.array(values, pa.string()).cast(kind)):
+        assert decoded_bytes(array) == np.sum(row_bytes(array))

@@ -16,7 +16,7 @@ import typer
 from parity import standard_output
 
 if TYPE_CHECKING:
-    from parity.engine import UnderWay
+    from parity.under_way import UnderWay
 
 HandlerRef = Annotated[
     str, typer.Argument(metavar="HANDLER", help="A folder, file.py:Class, archive or package.module:Class.")
@@ -71,8 +71,8 @@ def _tell_slow_stages(ended: threading.Event) -> None:
     """Say every so often which stage of a handler is still under way, until `ended`."""
     wait = SLOW_S
     while not ended.wait(wait):
-        engine = sys.modules.get("parity.engine")
-        found: list[UnderWay] = [] if engine is None else engine.under_way()
+        stages = sys.modules.get("parity.under_way")
+        found: list[UnderWay] = [] if stages is None else stages.under_way()
         if not found or time.monotonic() - found[0].since < SLOW_S:
             wait = SLOW_S
             continue

@@ -43,6 +43,8 @@ def unpacked_bytes(data: pa.Buffer) -> int:
 
 def decoded_bytes(array: Any) -> float:
     """About how many bytes the plain values of a validated array take."""
+    if _is_text(array.type) and (whole := _whole_span(array)) is not None:
+        return _OFFSET_BYTES * len(array) + whole
     sizes = row_bytes(array)
     return float(sizes.sum()) if isinstance(sizes, np.ndarray) else sizes * len(array)
 
@@ -83,7 +85,7 @@ def row_bytes(array: Any) -> float | Array:
         return _OFFSET_BYTES + (lengths if present is None else np.where(present, lengths, 0.0))
     if pa.types.is_fixed_size_binary(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
         return kind.bit_width / 8
-    if any(test(kind) for test in _TEXTS):
+    if _is_text(kind):
         return _OFFSET_BYTES + _spans(array, array.buffers()[1])
     return array.nbytes / max(1, len(array))
 
@@ -122,6 +124,25 @@ def _follow(meta: memoryview, place: int) -> int:
 _TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _TEXTS)
+
+
+def _whole_span(array: Any) -> float | None:
+    """What the spans of a text array's rows come to, by two offsets; None if each must be looked at."""
+    if array.null_count == len(array):
+        return 0.0
+    if array.null_count:
+        return None
+    offsets = np.frombuffer(array.buffers()[1], _offset_type(array.type))
+    return float(offsets[array.offset + len(array)] - offsets[array.offset])
+
+
+def _offset_type(kind: pa.DataType) -> type[np.int32 | np.int64]:
+    wide = (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
+    return np.int64 if any(test(kind) for test in wide) else np.int32
+
+
 def _of_fixed_lists(array: Any) -> float | Array:
     size: int = array.type.list_size
     sizes = row_bytes(array.values)
@@ -155,9 +176,7 @@ def _spans(array: Any, offsets: pa.Buffer | None) -> Array:
     """
     if offsets is None or not len(array):
         return np.zeros(len(array))
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    dtype = np.int64 if wide or pa.types.is_large_list(array.type) else np.int32
-    start, end = array.offset, array.offset + len(array) + 1
-    found = np.diff(np.frombuffer(cast("Any", offsets), dtype)[start:end]).astype(np.float64)
+    every = np.frombuffer(cast("Any", offsets), _offset_type(array.type))
+    found = np.diff(every[array.offset : array.offset + len(array) + 1]).astype(np.float64)
     present = present_mask(array) if array.null_count else None
     return found if present is None else np.where(present, found, 0.0)

@@ -42,7 +42,7 @@ class Column:
         SchemaError: neither or both forms are given, or a form is not the field's canonical one.
     """
 
-    __slots__ = ("__dict__", "_arrow", "_numpy", "field")
+    __slots__ = ("__dict__", "_arrow", "_numpy", "_sliced_as_numpy", "field")
 
     def __init__(
         self, field: Field, *, arrow: pa.Array[Any] | None = None, numpy: np.ndarray[Any, Any] | None = None
@@ -68,6 +68,7 @@ class Column:
         self.field = field
         self._arrow = arrow
         self._numpy = numpy
+        self._sliced_as_numpy = arrow is None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -203,12 +204,14 @@ class Column:
 
     def slice(self, start: int, stop: int) -> Column:
         """Rows start to stop (exclusive), a view."""
-        if self._numpy is None and self._is_memory_of_numpy:
-            self._numpy = self._numpy_from_arrow()
+        if not self._sliced_as_numpy and self._is_memory_of_numpy:
+            self.numpy()
+            self._sliced_as_numpy = True
         piece = object.__new__(Column)
         piece.field = self.field
-        if self._numpy is not None and (self._arrow is None or self._is_memory_of_numpy):
-            piece._numpy, piece._arrow = self._numpy[start:stop], None
+        piece._sliced_as_numpy = self._sliced_as_numpy
+        if self._sliced_as_numpy:
+            piece._numpy, piece._arrow = cast("Any", self._numpy)[start:stop], None
         else:
             piece._numpy, piece._arrow = None, self.arrow.slice(start, max(0, stop - start))
         return piece
@@ -216,10 +219,10 @@ class Column:
     @property
     def _is_memory_of_numpy(self) -> bool:
         """Whether the Arrow form's memory is the numpy form's: it can be looked at once for all slices."""
-        field, arrow = self.field, cast("Any", self._arrow)
+        field = self.field
         if not isinstance(field, Integer | Floating) or field.numpy_dtype == BFLOAT16:
             return False
-        return arrow.null_count == 0
+        return self.arrow.null_count == 0
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Column:
         """The named rows in the named order, a copy; a row may be named more than once."""
