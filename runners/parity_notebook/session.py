@@ -17,7 +17,7 @@ from parity.batch import Batch
 from parity.codec import frames
 from parity.codec.decoded import Decoded
 from parity.compare import Tolerances, compare
-from parity.engine import Engine, merge
+from parity.engine import Engine
 from parity.errors import ConfigError, did_you_mean, shown
 from parity.handler import Handler, LoadedHandler
 from parity.pipeline import Pipeline
@@ -26,6 +26,7 @@ from parity.registry import load_handler
 from parity.reloading import forget_modules, redefined
 from parity.result import ERROR_COLUMN, Result, rows_error
 from parity.schema import Schema
+from parity.work import merge
 from parity_notebook import markup
 from parity_notebook.client import ServerAddress, score_on_server
 from parity_notebook.forms import first_rows, is_one_row

@@ -16,10 +16,10 @@ import numpy as np
 from parity import golden
 from parity.batch import Batch
 from parity.compare import compare
-from parity.engine import merge
 from parity.errors import GoldenError
 from parity.examples import example_batch
 from parity.result import Result
+from parity.work import merge
 from parity_online import logs
 from parity_online.served import Columns, ColumnsWork, ServedModel
 from parity_online.slots import EngineLike

@@ -8,8 +8,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Collection, Generator
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -24,25 +24,24 @@ from parity.errors import (
     ConfigError,
     FingerprintError,
     InputMutatedError,
-    OutputError,
     ParityError,
-    RowError,
     RunnerError,
     StageError,
     shown,
 )
 from parity.handler import Context, Handler, LoadedHandler
-from parity.out_of_memory import fewer_rows, is_out_of_memory, let_go, told
+from parity.isolation import Isolation
 from parity.padding import UnpaddableError, cut, pad
 from parity.preprocessing import Preprocessors
 from parity.profile import Profile
-from parity.result import Result, StageValues, empty_batch
-from parity.stages import Tap, snapshot
+from parity.result import Result
+from parity.stages import Tap
 from parity.under_way import Inside, guard_exit, new_stream
+from parity.work import Answers, Failure, Part, Work, merge
 
 logger = logging.getLogger(__name__)
 
-_Rows = np.ndarray[Any, np.dtype[np.int64]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 _NO_ROWS_FAULT = (CompileError, InputMutatedError, RunnerError, FingerprintError)
 """What ends a batch as a whole, though it comes out of a stage."""
@@ -51,51 +50,6 @@ _READ_ONLY = re.compile(
     r"(.*: )?(assignment destination|((output|sort|partition|underlying) )?array) is read-only"
 )
 """What numpy says to who writes into a read-only array."""
-
-
-@dataclass
-class _Part:
-    """Rows that go through the stages together; never more than the largest bucket."""
-
-    batch: Batch
-    rows: _Rows
-    shape_rows: int | None
-    keep_stages: bool = False
-    value: Any = None
-    failure: _Failure | None = None
-    stage_values: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def keep(self, stage: str) -> None:
-        """Keep what the stage returned, when asked for."""
-        if self.keep_stages:
-            self.stage_values[stage] = snapshot(self.value)
-
-
-@dataclass(frozen=True)
-class _Failure:
-    stage: str
-    exc: BaseException
-
-
-@dataclass
-class Work:
-    """A batch on its way through the stages; made by `Engine.preprocess`, opaque to everybody else."""
-
-    num_rows: int
-    parts: list[_Part]
-    keep_stages: bool = False
-    timings: dict[str, float] = field(default_factory=dict[str, float])
-
-
-@dataclass
-class _Answers:
-    """Answers and errors of some parts, gathered before they are put into row order."""
-
-    rows: list[_Rows] = field(default_factory=list[_Rows])
-    outputs: list[Batch] = field(default_factory=list[Batch])
-    buckets: list[int] = field(default_factory=list[int])
-    errors: list[RowError] = field(default_factory=list[RowError])
-    stages: list[StageValues] = field(default_factory=list[StageValues])
 
 
 class Engine:
@@ -133,6 +87,7 @@ class Engine:
             from parity.exact import promised
 
             self.profile = promised(self.loaded, self.profile)
+        self._isolation = Isolation(self.loaded.name, self.profile, self._through)
         self._handler: Handler | None = None
         self._inferring = threading.Lock()  # isolation infers on whatever thread postprocesses
         self._tap: Tap | None = None
@@ -208,7 +163,7 @@ class Engine:
         Raises:
             Exception: whatever it raises.
         """
-        part = _Part(batch, np.arange(batch.num_rows, dtype=np.int64), None)
+        part = Part(batch, np.arange(batch.num_rows, dtype=np.int64), None)
         self._preprocess(part, {})
         if part.failure is not None:
             raise part.failure.exc
@@ -233,7 +188,7 @@ class Engine:
         Raises:
             InputMutatedError: the handler wrote into its inputs.
         """
-        work, answers = self._cut(batch, stages, most_rows), _Answers()
+        work, answers = self._cut(batch, stages, most_rows), Answers()
         if self.profile.device != "cpu":  # there a stage is still going on when the next part's begins
             return self.postprocess(self.infer(self._preprocessed(work)))
         # Each part to its end: what its stages need is in the cache, and is let go.
@@ -270,7 +225,7 @@ class Engine:
                 rows = np.arange(start, stop, dtype=np.int64)
                 bucket = self.profile.bucket_for(piece.num_rows)
                 kept = stages or self._tap is not None
-                work.parts.append(_Part(piece, rows, bucket, keep_stages=kept))
+                work.parts.append(Part(piece, rows, bucket, keep_stages=kept))
         return work
 
     def infer(self, work: Work) -> Work:
@@ -281,29 +236,29 @@ class Engine:
 
     def postprocess(self, work: Work) -> Result:
         """The third step of `run`: postprocess, check the outputs, isolate the rows that failed."""
-        answers = _Answers()
+        answers = Answers()
         for part in work.parts:
             self._answer(part, work.timings, answers)
         return self._answered(work, answers)
 
-    def _answer(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
+    def _answer(self, part: Part, timings: dict[str, float], answers: Answers) -> None:
         outputs = self._postprocess(part, timings)
         if outputs is not None:
-            self._take(part, outputs, answers)
-        elif is_out_of_memory(cast("_Failure", part.failure).exc):
-            self._lessen(part, timings, answers)
+            answers.take(part, outputs, self.loaded.name)
         else:
-            self._isolate(part, timings, answers)
+            self._isolation.settle(part, timings, answers)
 
-    def _answered(self, work: Work, answers: _Answers) -> Result:
-        result = self._result(work, answers)
+    def _answered(self, work: Work, answers: Answers) -> Result:
+        if self._tap is None and not work.keep_stages:
+            answers.stages.clear()
+        result = answers.result(work, self.loaded.outputs)
         if self._tap is not None and work.parts:
             self._tap.record(Batch.concat([part.batch for part in work.parts]), result)
         return result if work.keep_stages or not result.stages else replace(result, stages=())
 
     # One part through one stage. A stage's exception is kept in the part, and the later stages pass it by.
 
-    def _preprocess(self, part: _Part, timings: dict[str, float]) -> None:
+    def _preprocess(self, part: Part, timings: dict[str, float]) -> None:
         with self._stage(part, "preprocess", timings) as handler:
             if self._preprocessors is None:
                 part.value = handler.preprocess(part.batch)
@@ -311,14 +266,14 @@ class Engine:
                 part.value = self._preprocessors.preprocess(part.batch)
             part.keep("preprocess")
 
-    def _infer(self, part: _Part, timings: dict[str, float]) -> None:
+    def _infer(self, part: Part, timings: dict[str, float]) -> None:
         if part.failure is not None:
             return
         with self._inferring, self._stage(part, "inference", timings) as handler:
             part.value = self._inferred(handler, part)
             part.keep("inference")
 
-    def _inferred(self, handler: Handler, part: _Part) -> Any:
+    def _inferred(self, handler: Handler, part: Part) -> Any:
         rows, bucket = part.batch.num_rows, part.shape_rows
         if bucket is None:
             return handler.inference(part.value)
@@ -331,7 +286,12 @@ class Engine:
         part.shape_rows = None
         return handler.inference(part.value)
 
-    def _postprocess(self, part: _Part, timings: dict[str, float]) -> Batch | None:
+    def _through(self, part: Part, timings: dict[str, float]) -> Batch | None:
+        self._preprocess(part, timings)
+        self._infer(part, timings)
+        return self._postprocess(part, timings)
+
+    def _postprocess(self, part: Part, timings: dict[str, float]) -> Batch | None:
         outputs: Batch | None = None
         if part.failure is None:
             with self._stage(part, "postprocess", timings) as handler:
@@ -341,7 +301,7 @@ class Engine:
         return outputs
 
     @contextlib.contextmanager
-    def _stage(self, part: _Part, stage: str, timings: dict[str, float]) -> Generator[Handler]:
+    def _stage(self, part: Part, stage: str, timings: dict[str, float]) -> Generator[Handler]:
         if self._handler is None:
             raise ConfigError(f"handler {self.loaded.name} is not loaded; use the engine in a with block")
         numerics.apply_to_thread(self.profile)
@@ -357,226 +317,10 @@ class Engine:
                     f"handler {self.loaded.name}: {stage} wrote into its inputs, which are read-only; "
                     "copy first: batch['name'].numpy().copy(), or .torch(), which is a copy"
                 ) from exc
-            part.failure = _Failure(stage, exc)
+            part.failure = Failure(stage, exc)
             part.value = None
         finally:
             timings[stage] = timings.get(stage, 0.0) + time.perf_counter() - started
-
-    # Memory that runs out is the fault of all rows together: they are tried once more, fewer at a time.
-
-    def _lessen(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
-        rows, failure = part.rows, cast("_Failure", part.failure)
-        shape = part.shape_rows or len(rows)
-        size = fewer_rows(self.profile, shape)
-        let_go(failure.exc)
-        logger.warning(
-            "event=out_of_memory handler=%s stage=%s device=%s rows=%d again=%s",
-            self.loaded.name,
-            failure.stage,
-            self.profile.device,
-            shape,
-            size or "no",
-        )
-        if size is None:
-            self._give_up(part, answers, f"with rows at once: {shape}")
-            return
-        for some in np.split(rows, range(size, len(rows), size)):
-            piece = self._again(part, some, self.profile.bucket_for(len(some)))
-            outputs = self._through(piece, timings)
-            if outputs is not None:
-                self._take(piece, outputs, answers)
-            elif is_out_of_memory(cast("_Failure", piece.failure).exc):
-                smaller = piece.shape_rows or len(some)
-                self._give_up(piece, answers, f"with rows at once: {shape}, then {smaller}")
-            else:
-                self._isolate(piece, timings, answers)
-
-    def _give_up(self, part: _Part, answers: _Answers, tried: str) -> None:
-        failure = cast("_Failure", part.failure)
-        message = told(self.profile, failure.stage, tried, shown_text(failure.exc))
-        let_go(failure.exc)
-        kind, name = type(failure.exc).__name__, self.loaded.name
-        for position, row in enumerate(part.rows.tolist()):
-            reason = part.batch.rejections.get(position)
-            answers.errors.append(
-                RowError(row, "failed", f"handler {name}: {message}", None, failure.stage, kind)
-                if reason is None
-                else self._rejection(row, reason)
-            )
-
-    # Isolation: split until the guilty rows stand alone, then give the others the shape they would have had.
-
-    def _isolate(self, part: _Part, timings: dict[str, float], answers: _Answers) -> None:
-        shape_rows, failure = part.shape_rows or part.batch.num_rows, part.failure
-        found = _Answers()
-        self._split(part, shape_rows, timings, found)
-        if len(found.outputs) > 1:
-            innocent = np.sort(np.concatenate(found.rows))
-            together = self._again(part, innocent, shape_rows)
-            outputs = self._through(together, timings)
-            if outputs is not None:
-                found.rows, found.outputs, found.buckets, found.stages = [], [], [], []
-                self._take(together, outputs, found)
-        if failure is not None and not found.errors:
-            logger.warning(
-                "event=batch_failed handler=%s stage=%s type=%s rows=%d "
-                "note='its rows have answers in smaller batches: mend what depends on their number'",
-                self.loaded.name,
-                failure.stage,
-                type(failure.exc).__name__,
-                len(part.rows),
-                exc_info=failure.exc,
-            )
-        for name in ("rows", "outputs", "buckets", "errors", "stages"):
-            getattr(answers, name).extend(getattr(found, name))
-
-    def _split(
-        self,
-        part: _Part,
-        shape_rows: int,
-        timings: dict[str, float],
-        answers: _Answers,
-        *,
-        believing: bool = True,
-    ) -> None:
-        rows = part.rows
-        if len(rows) == 1:
-            row, failure, reason = int(rows[0]), cast("_Failure", part.failure), part.batch.rejections.get(0)
-            error = self._row_error(row, failure) if reason is None else self._rejection(row, reason)
-            answers.errors.append(error)
-            return
-        accused = _accused(part) if believing else None
-        # Believed once: an exception that accuses one row at a time would cost a call, and a level, for each.
-        pieces = _halves(rows) if accused is None else accused
-        for some in pieces:
-            piece = self._again(part, some, shape_rows)
-            outputs = self._through(piece, timings)
-            if outputs is not None:
-                self._take(piece, outputs, answers)
-            elif is_out_of_memory(cast("_Failure", piece.failure).exc):
-                self._lessen(piece, timings, answers)
-            else:
-                self._split(piece, shape_rows, timings, answers, believing=believing and accused is None)
-
-    def _again(self, part: _Part, rows: _Rows, shape_rows: int | None) -> _Part:
-        batch = part.batch.take(np.searchsorted(part.rows, rows))
-        return _Part(batch, rows, shape_rows, keep_stages=part.keep_stages)
-
-    def _through(self, part: _Part, timings: dict[str, float]) -> Batch | None:
-        self._preprocess(part, timings)
-        self._infer(part, timings)
-        return self._postprocess(part, timings)
-
-    def _take(self, part: _Part, outputs: Batch, answers: _Answers) -> None:
-        rows, rejections = part.rows, part.batch.rejections
-        if rejections:
-            for position, reason in rejections.items():
-                answers.errors.append(self._rejection(int(rows[position]), reason))
-            kept = np.setdiff1d(np.arange(len(rows)), np.fromiter(rejections, np.int64))
-            rows, outputs = rows[kept], outputs.take(kept)
-        answers.rows.append(rows)
-        answers.outputs.append(outputs)
-        answers.buckets.append(part.shape_rows or part.batch.num_rows)
-        answers.stages.append(
-            StageValues(part.rows, part.stage_values.get("preprocess"), part.stage_values.get("inference"))
-        )
-
-    def _rejection(self, row: int, reason: str) -> RowError:
-        return RowError(row, "rejected", f"handler {self.loaded.name}: {reason}")
-
-    def _row_error(self, row: int, failure: _Failure) -> RowError:
-        exc = failure.exc
-        name = self.loaded.name
-        if isinstance(exc, OutputError):
-            return RowError(row, "failed", str(exc), exc.field, failure.stage, type(exc).__name__)
-        if getattr(exc, "rejects_rows", False):
-            message = f"handler {name}: {exc}"
-            return RowError(row, "rejected", message, None, failure.stage, type(exc).__name__)
-        if logger.isEnabledFor(logging.WARNING):
-            logger.warning(
-                "event=row_failed handler=%s stage=%s type=%s",
-                name,
-                failure.stage,
-                type(exc).__name__,
-                exc_info=exc,
-            )
-        text = (
-            str(exc)
-            if isinstance(exc, UnpaddableError)
-            else f"raised {type(exc).__name__}: {shown_text(exc)}"
-        )
-        message = f"handler {name}: {failure.stage} {text}"
-        return RowError(row, "failed", message, None, failure.stage, type(exc).__name__)
-
-    def _result(self, work: Work, answers: _Answers) -> Result:
-        if not answers.outputs:
-            outputs, index, buckets = (
-                empty_batch(self.loaded.outputs),
-                np.empty(0, np.int64),
-                np.empty(0, np.int32),
-            )
-        else:
-            outputs, index = Batch.concat(answers.outputs), np.concatenate(answers.rows)
-            sizes = [len(rows) for rows in answers.rows]
-            buckets = np.repeat(np.asarray(answers.buckets, np.int32), sizes)
-            if len(answers.rows) > 1 and np.any(np.diff(index) < 0):
-                order = np.argsort(index, kind="stable")
-                outputs, index, buckets = outputs.take(order), index[order], buckets[order]
-        return Result(
-            num_rows=work.num_rows,
-            outputs=outputs,
-            index=index,
-            errors=tuple(sorted(answers.errors, key=lambda error: error.row)),
-            timings=work.timings,
-            buckets=buckets,
-            stages=tuple(answers.stages) if work.keep_stages or self._tap is not None else (),
-        )
-
-
-def _halves(rows: _Rows) -> list[_Rows]:
-    return [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
-
-
-def _accused(part: _Part) -> list[_Rows] | None:
-    """The rows that the exception does not accuse, then each that it does; None where it accuses none.
-
-    What it says is believed only as far as the pieces bear it out, since each of them is asked.
-    """
-    rows, count = part.rows, len(part.rows)
-    accused = getattr(cast("_Failure", part.failure).exc, "failing_rows", None)
-    if not isinstance(accused, Collection) or not 0 < len(cast("Collection[Any]", accused)) <= count:
-        return None
-    places = sorted({place for place in cast("Collection[Any]", accused) if isinstance(place, int)})
-    if not places or places[0] < 0 or places[-1] >= count:
-        return None
-    others = np.delete(rows, places)
-    alone = [rows[place : place + 1] for place in places]
-    return [others, *alone] if len(others) else alone
-
-
-def merge(decoded: Decoded, result: Result) -> Result:
-    """A result on the rows of a codec's good rows, put back on the rows of its source."""
-    if not decoded.errors and decoded.num_rows == result.num_rows:
-        return result
-    index = decoded.index
-    moved = [error.at(int(index[error.row])) for error in result.errors]
-    return Result(
-        num_rows=decoded.num_rows,
-        outputs=result.outputs,
-        index=index[result.index],
-        errors=tuple(sorted([*decoded.errors, *moved], key=lambda error: error.row)),
-        timings=result.timings,
-        buckets=result.buckets,
-        stages=tuple(
-            StageValues(index[item.rows], item.preprocess, item.inference) for item in result.stages
-        ),
-    )
-
-
-def shown_text(exc: BaseException) -> str:
-    """An exception's text cut to a line of 300 characters."""
-    text = " ".join(str(exc).split())
-    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _is_mutation(exc: BaseException) -> bool:

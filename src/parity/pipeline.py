@@ -19,11 +19,12 @@ from typing import Literal, Self, TypeVar
 
 from parity.batch import Batch
 from parity.codec.decoded import Decoded
-from parity.engine import Engine, Work, merge
+from parity.engine import Engine
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result
+from parity.work import Work, merge
 
 T = TypeVar("T")
 

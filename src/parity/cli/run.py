@@ -11,11 +11,12 @@ import typer
 from parity.cli import options
 from parity.cli.row_files import answers_of, check_output, read_rows, write_answers
 from parity.codec import rows as json_rows
-from parity.engine import Engine, merge
+from parity.engine import Engine
 from parity.errors import ParityError
 from parity.failures import few_of_a_kind
 from parity.registry import load_handler
 from parity.result import ERROR_COLUMN, Result
+from parity.work import merge
 
 _BATCH_ROWS = 1024
 

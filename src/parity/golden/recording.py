@@ -17,7 +17,7 @@ from parity.archive import require_no_archive
 from parity.codec import arrow
 from parity.codec.decoded import Decoded
 from parity.compare import Comparison, Tolerances, compare
-from parity.engine import Engine, merge
+from parity.engine import Engine
 from parity.errors import ConfigError, GoldenError, RowsError
 from parity.golden.cases import GoldenCase, read_case, write_case
 from parity.golden.fit import canonical, schema_texts
@@ -27,6 +27,7 @@ from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result, rows_error
 from parity.stages import Traces, traces
+from parity.work import merge
 
 INVALID_REMEDY = (
     "--invalid skip leaves such rows out, --invalid keep records them as rows that are expected to fail"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parity.batch import Batch
 from parity.codec.decoded import Decoded
-from parity.engine import Engine, Work
+from parity.engine import Engine
 from parity.laws.bench import Bench, spread
 from parity.laws.explanation import Suspect
 from parity.laws.outcome import LawOutcome
@@ -20,6 +20,7 @@ from parity.laws.ways import Asked, Pair, Way, in_pieces, run_pieces
 from parity.pipeline import Pipeline
 from parity.result import Result
 from parity.stages import Traces, traces
+from parity.work import Work
 
 _ROWS: Final = 48
 _SIZES: Final = (1, 3, 2, 5, 1, 4)

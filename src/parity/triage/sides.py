@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from parity.codec.arrow import decode_table
-from parity.engine import Engine, merge
+from parity.engine import Engine
 from parity.golden import GoldenCase
 from parity.registry import Runner
 from parity.result import Result
 from parity.stages import Traces, read_tap, read_tap_fingerprint, tapped, traces
 from parity.triage.model import Side
+from parity.work import merge
 
 
 def recorded_side(case: GoldenCase) -> Side:
