@@ -1,7 +1,8 @@
-"""Write docs/reference/frame.md: the verbs, and what pandas and Polars say of the same values.
+"""Write docs/reference/frame.md: the verbs, and what pandas, Polars and cuDF say of the same values.
 
-Run as `python tools/frame_reference.py`. Every cell of the table of differences is what the library answered
-just now.
+Run as `python tools/frame_reference.py`. Every cell of parity, pandas and Polars in the table of differences is
+what the library answered just now. cuDF needs a GPU: its cells are what its documentation says, and empty where
+it says nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import pyarrow as pa
 import torch
 
 from parity.frame import Frame, FrameError, Series
+from parity.frame.cudf_engine import questions
 from parity.frame.grouping import GroupBy
 from parity.frame.lists import Lists
 from parity.frame.texts import Texts
@@ -52,14 +54,18 @@ INTERNAL = set(
 """Names that the modules of parity.frame share; no verbs."""
 
 
+UNSAID = "—"
+
+
 @dataclass(frozen=True)
 class Case:
-    """The same values asked of three libraries."""
+    """The same values asked of three libraries, and what a fourth one's documentation says of them."""
 
     what: str
     ours: Callable[[], Any]
     pandas: Callable[[], Any]
     polars: Callable[[], Any]
+    cudf: str = UNSAID
 
 
 def ours(values: list[Any], dtype: pa.DataType | None = None) -> Series:
@@ -68,7 +74,13 @@ def ours(values: list[Any], dtype: pa.DataType | None = None) -> Series:
 
 
 def both(
-    what: str, values: list[Any], verb: Callable[[Any], Any], *, dtype: Any = None, polars: Any = None
+    what: str,
+    values: list[Any],
+    verb: Callable[[Any], Any],
+    *,
+    dtype: Any = None,
+    polars: Any = None,
+    cudf: str = UNSAID,
 ) -> Case:
     """One verb, spelled alike here and in pandas, and in Polars too where `polars` is None."""
     arrow, plain, other = dtype or (None, None, None)
@@ -77,6 +89,7 @@ def both(
         lambda: verb(ours(values, arrow)),
         lambda: verb(pd.Series(values, dtype=plain)),
         lambda: (polars or verb)(pl.Series("x", values, other)),
+        cudf,
     )
 
 
@@ -106,17 +119,26 @@ CASES = [
         lambda: str(ours([1, None]).dtype),
         lambda: str(pd.Series([1, None]).dtype),
         lambda: str(pl.Series([1, None]).dtype),
+        "`int64`",
     ),
-    both("[NaN, null] isna", [NAN, None], lambda s: s.isna(), dtype=FLOAT, polars=lambda s: s.is_null()),
+    both(
+        "[NaN, null] isna",
+        [NAN, None],
+        lambda s: s.isna(),
+        dtype=FLOAT,
+        polars=lambda s: s.is_null(),
+        cudf="`[true, true]`",
+    ),
     both(
         "[NaN, null] fillna(0)",
         [NAN, None],
         lambda s: s.fillna(0),
         dtype=FLOAT,
         polars=lambda s: s.fill_null(0),
+        cudf="`[0.0, 0.0]`",
     ),
-    both("[1.5, null] == 1.5", [1.5, None], lambda s: s == 1.5),
-    both("[NaN] == [NaN]", [NAN], lambda s: s == s),
+    both("[1.5, null] == 1.5", [1.5, None], lambda s: s == 1.5, cudf="`[true, null]`"),
+    both("[NaN] == [NaN]", [NAN], lambda s: s == s, cudf="`[false]`"),
     both("[NaN] > 1", [NAN], lambda s: s > 1),
     both("[2**53 + 1] == 2.0**53", [2**53 + 1], lambda s: s == 2.0**53),
     both("[greatest int64] + 1", [GREATEST], lambda s: s + 1, dtype=INT),
@@ -139,7 +161,7 @@ CASES = [
         lambda: str((pl.Series([1]) + pl.Series([1.0], dtype=pl.Float32)).dtype),
     ),
     both("[true] + [true]", [True], lambda s: s + s),
-    both("[0.5, 1.5, 2.5] round", [0.5, 1.5, 2.5], lambda s: s.round(0)),
+    both("[0.5, 1.5, 2.5] round", [0.5, 1.5, 2.5], lambda s: s.round(0), cudf="`[0.0, 2.0, 2.0]`"),
     both("[-1.5, NaN, 9] clip(0, 1)", [-1.5, NAN, 9.0], lambda s: s.clip(0, 1)),
     both("[1.5] to int64", [1.5], lambda s: s.astype("int64"), polars=lambda s: s.cast(pl.Int64)),
     both("[NaN] to int64", [NAN], lambda s: s.astype("int64"), polars=lambda s: s.cast(pl.Int64)),
@@ -151,6 +173,7 @@ CASES = [
         ["a", "b"],
         lambda s: s.map({"a": 1}),
         polars=lambda s: s.replace_strict({"a": 1}, default=None),
+        cudf="`[1, null]`",
     ),
     Case(
         "where, the condition null",
@@ -169,18 +192,21 @@ CASES = [
         lambda: ours(["a", None]).str.contains("a"),
         lambda: pd.Series(["a", None]).str.contains("a"),
         lambda: pl.Series(["a", None]).str.contains("a"),
+        "`[true, false]` for type str",
     ),
     Case(
         "['a.b'] replace('.', '-')",
         lambda: ours(["a.b"]).str.replace(".", "-"),
         lambda: pd.Series(["a.b"]).str.replace(".", "-"),
         lambda: pl.Series(["a.b"]).str.replace_all(".", "-"),
+        "`[---]`",
     ),
     Case(
         "['ß', 'ﬁ'] upper",
         lambda: ours(["ß", "ﬁ"]).str.upper(),
         lambda: pd.Series(["ß", "ﬁ"]).str.upper(),
         lambda: pl.Series(["ß", "ﬁ"]).str.to_uppercase(),
+        "`SS` for `ß`",
     ),
     Case(
         "['👍🏽'] length",
@@ -193,6 +219,7 @@ CASES = [
         lambda: ours([datetime.date(2026, 11, 30)]).dt.weekday,
         lambda: pd.Series([pd.Timestamp(2026, 11, 30)]).dt.day_of_week,
         lambda: pl.Series([datetime.date(2026, 11, 30)]).dt.weekday(),
+        "`[0]`",
     ),
     Case(
         "hour of 2038-07-01 12:00 UTC in Berlin",
@@ -202,23 +229,126 @@ CASES = [
     ),
     both("[1.0, NaN] sum", [1.0, NAN], lambda s: s.sum()),
     both("[1.0, NaN] max", [1.0, NAN], lambda s: s.max()),
-    both("[null] sum of floats", [None], lambda s: s.sum(), dtype=FLOAT),
+    both("[null] sum of floats", [None], lambda s: s.sum(), dtype=FLOAT, cudf="`0.0`"),
     both("[greatest, 1] sum of int64", [GREATEST, 1], lambda s: s.sum(), dtype=INT),
     Case(
         "groups of keys ['b', null, 'a']",
         lambda: Frame(GROUPS).groupby("k").agg(n=("x", "sum"))["k"],
         lambda: pd.DataFrame(GROUPS).groupby("k").agg(n=("x", "sum")).index.to_series(),
         lambda: pl.DataFrame(GROUPS).group_by("k", maintain_order=True).agg(pl.col("x").sum())["k"],
+        "`a` and `b`, in no order",
     ),
     Case(
         "[2.0, null, NaN, 1.0] sorted",
         lambda: Frame({"x": ours([2.0, None, NAN, 1.0])}).sort_values("x")["x"],
         lambda: pd.Series([2.0, None, NAN, 1.0]).sort_values(),
         lambda: pl.Series([2.0, None, NAN, 1.0]).sort(),
+        "null last",
     ),
-    Case("left join, a key twice on the right", *joined(TWICE)),
+    Case("left join, a key twice on the right", *joined(TWICE), "as SQL's left join, in no order"),
     Case("left join, null keys on both sides", *joined(NULL_KEY)),
 ]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question that is put to cuDF where numbers are on a CUDA device.
+
+    Attributes:
+        verbs: what asks it.
+        calls: cuDF's methods, as the signatures that the tests hold them to have them.
+        documented: what cuDF's documentation says that differs from our meaning, empty where it tells nothing.
+        done: what is done about it, beside the self-test.
+    """
+
+    verbs: str
+    calls: tuple[str, ...]
+    documented: str = ""
+    done: str = ""
+
+
+ASKED = {
+    "from_arrow": Asked("every text column", ("Series.from_arrow", "Series.to_arrow")),
+    "valid": Asked(
+        "`isna`, `notna` of text",
+        ("Series.notna",),
+        "NaN of floats counts as missing",
+        "asked of text alone; of numbers torch holds what is null",
+    ),
+    "take": Asked(
+        "`filter`, `head`, `merge`, `sort_values`",
+        ("Series.take", "Series.reset_index", "Series.where"),
+        "",
+        "rows without a match are made null afterwards",
+    ),
+    "concat": Asked("`concat`", ("concat",)),
+    "lower": Asked(
+        "`str.lower`",
+        ("StringMethods.lower",),
+        "only code points up to 65535; one may become several",
+        "`İ` is in the self-test",
+    ),
+    "upper": Asked(
+        "`str.upper`",
+        ("StringMethods.upper",),
+        "only code points up to 65535; `ß` becomes `SS`",
+        "`ß` is in the self-test, so that Arrow answers where cuDF does so",
+    ),
+    "strip": Asked("`str.strip`", ("StringMethods.strip",), "", "no-break and em space are in the self-test"),
+    "length": Asked(
+        "`str.len`", ("StringMethods.len", "Series.fillna", "Series.astype"), "int32", "cast to int64"
+    ),
+    "contains": Asked(
+        "`str.contains`",
+        ("StringMethods.contains",),
+        "an expression by default, whose classes such as `\\w` know code points up to 65535; null becomes "
+        "false for type str",
+        "called with `regex=False`; expressions are Arrow's; what is null is asked apart",
+    ),
+    "starts": Asked("`str.startswith`", ("StringMethods.startswith",), "", "what is null is asked apart"),
+    "ends": Asked("`str.endswith`", ("StringMethods.endswith",), "", "what is null is asked apart"),
+    "replace": Asked(
+        "`str.replace`",
+        ("StringMethods.replace",),
+        "an expression by default; an error for an empty pattern",
+        "called with `regex=False`; expressions and the empty pattern are Arrow's",
+    ),
+    "slice": Asked("`str.slice`", ("StringMethods.slice",)),
+    "lookup": Asked(
+        "`isin`, `map` of text",
+        ("DataFrame.merge", "DataFrame.sort_values"),
+        "joined rows come in no order",
+        "rows carry their number and are sorted by it",
+    ),
+    "codes": Asked(
+        "`groupby`, `merge`, `drop_duplicates` by text",
+        ("Series.dropna", "Series.drop_duplicates", "DataFrame.merge", "DataFrame.sort_values"),
+        "groups and joined rows come in no order, null is no group",
+        "cuDF only numbers the texts: groups are torch's, in order of appearance, null one of them",
+    ),
+    "ranks": Asked(
+        "`sort_values` by text",
+        ("Series.dropna", "Series.drop_duplicates", "Series.sort_values"),
+        "",
+        "cuDF only ranks the texts: sorting is torch's, stable, null last",
+    ),
+    "local_ticks": Asked(
+        "`dt` of a zoned column",
+        ("Series.astype", "DatetimeProperties.tz_localize", "DatetimeProperties.tz_convert"),
+        "",
+        "instants before 1970, after 2037 and at changes of the clock are in the self-test",
+    ),
+    "date_part": Asked(
+        "`dt.year` to `dt.weekday`",
+        tuple(
+            f"DatetimeProperties.{part}"
+            for part in ("year", "month", "day", "hour", "minute", "second", "weekday")
+        ),
+        "`weekday` is int16",
+        "cast to int64",
+    ),
+}
+"""By the question's name in the engine; a question without a line here breaks the page."""
 
 
 def shown(answer: Callable[[], Any]) -> str:
@@ -252,9 +382,24 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def differences() -> list[tuple[str, str, str, str]]:
-    """Each case: what was asked, and what we, pandas and Polars answered."""
-    return [(case.what, shown(case.ours), shown(case.pandas), shown(case.polars)) for case in CASES]
+def differences() -> list[tuple[str, str, str, str, str]]:
+    """Each case: what was asked, what we, pandas and Polars answered, and what cuDF's documentation says."""
+    return [
+        (case.what, shown(case.ours), shown(case.pandas), shown(case.polars), case.cudf) for case in CASES
+    ]
+
+
+def asked_of_cudf() -> list[str]:
+    """The lines of the table of the questions, in the engine's order."""
+    lines = [
+        "| verbs | cuDF's call | its documentation | what is done about it |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in questions():
+        asked = ASKED[name]
+        calls = ", ".join(f"`{call}`" for call in asked.calls)
+        lines.append(f"| {asked.verbs} | {calls} | {asked.documented or UNSAID} | {asked.done or UNSAID} |")
+    return lines
 
 
 def verbs(owner: str) -> list[str]:
@@ -295,8 +440,8 @@ def version(library: Any) -> str:
 
 def page() -> str:
     """The whole page."""
-    table = ["| asked | parity | pandas | Polars |", "| --- | --- | --- | --- |"]
-    table += [f"| {what} | {mine} | {theirs} | {others} |" for what, mine, theirs, others in differences()]
+    table = ["| asked | parity | pandas | Polars | cuDF, not run |", "| --- | --- | --- | --- | --- |"]
+    table += [f"| {' | '.join(cells)} |" for cells in differences()]
     instead = ["| not there | use |", "| --- | --- |"]
     instead += [f"| `{name}` | {hint} |" for name, hint in INSTEAD.items() if name not in ("inplace", "copy")]
     return TEMPLATE.format(
@@ -306,7 +451,9 @@ def page() -> str:
         torch=version(torch),
         arrow=version(pa),
         differences="\n".join(table),
+        asked_of_cudf="\n".join(asked_of_cudf()),
         instead="\n".join(instead),
+        unsaid=UNSAID,
     )
 
 
@@ -366,13 +513,22 @@ comparisons for times.
 
 {GroupBy_verbs}
 
-## Where pandas and Polars say something else
+## Where pandas, Polars and cuDF say something else
 
 Each cell is what the library answered when this page was written: pandas {pandas} with its default types, Polars {polars}.
-cuDF has not been run; its documentation says that null is never NaN, that `str.contains` makes null False, and that groups
-and joined rows come in no order unless sorted.
+The cells of cuDF are from its documentation (API reference and user guide, releases 26.08 to 26.10 where a page of
+theirs was found, else the newest that was), not run; {unsaid} stands where that does not say.
 
 {differences}
+
+## What cuDF is asked, and what is done about it
+
+On a CUDA device cuDF is asked only what stands here. Numbers, sums, groups, joins and sorting are torch's on every device:
+cuDF's documentation says that its float sums may differ from run to run, and that groups and joined rows come in no
+order. Each question is put to cuDF and to Arrow about hostile values before the first use, and where the answers differ
+it is Arrow's from then on, whatever the documentation says.
+
+{asked_of_cudf}
 
 ## What is left out
 

@@ -82,10 +82,13 @@ class Series(Checked):
         return found
 
     @classmethod
-    def from_arrow(cls, array: pa.Array) -> Series:
+    def from_arrow(cls, *args: Any, **kwargs: Any) -> Series:
+        check("Series.from_arrow", args, kwargs)
+        (array,) = args
         return cls.holding(pd.Series(pd.array(array.to_pylist(), dtype=TEXT)))
 
-    def to_arrow(self) -> pa.Array:
+    def to_arrow(self, *args: Any, **kwargs: Any) -> pa.Array:
+        check("Series.to_arrow", args, kwargs)
         return pa.array([None if pd.isna(value) else value for value in self.held], pa.large_string())
 
     def __len__(self) -> int:

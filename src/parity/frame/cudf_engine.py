@@ -223,7 +223,7 @@ class ProvenEngine:
         self._host = host
         self.device = host.device
         self.off: dict[str, str] = {}
-        for verb, question in _questions().items():
+        for verb, question in questions().items():
             try:
                 same = _equal(question(fast), question(host))
                 reason = "" if same else "its answers differ from Arrow's"
@@ -328,7 +328,7 @@ class ProvenEngine:
         return engine.date_part(ticks, dtype, part)
 
 
-def _questions() -> dict[str, Callable[[Any], Any]]:
+def questions() -> dict[str, Callable[[Any], Any]]:
     """What is asked of an engine to prove it, by the verb that is proven; each gives tensors and arrays."""
 
     def texts(engine: Any) -> Any:
