@@ -25,7 +25,7 @@ from PIL import Image, ImageOps
 from parity import vision
 from parity.vision import Images
 from parity.vision.fastpaths import T0, T1, definitions_only
-from tests.vision import oracle
+from tests.vision import oracle, oracle_places
 from tests.vision.calls import every_call, function, on_pictures
 from tests.vision.pictures import file_of, images, noise, photo
 
@@ -84,15 +84,29 @@ class Row:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a definition is measured against: both give (H, W, C) values of one picture, up to `peak`."""
+    """What a definition is measured against.
+
+    Attributes:
+        operation: the operation's name, with the way of it.
+        against: whose answers count.
+        tolerance: the class's tolerance, as a share of the range.
+        ours: the definition's answer, of what `made` makes of an array.
+        theirs: the other answer, of the array.
+        given: the arrays: pictures (H, W, C), where nothing else is told.
+        peak: the upper end of the answers' range; None for the largest of the other answers.
+        made: what the operation takes.
+        by: what the definition is written with.
+    """
 
     operation: str
     against: str
     tolerance: float
-    ours: Callable[[Images], Images]
-    theirs: Callable[[_Pixels], _Pixels]
-    pictures: tuple[_Pixels, ...] = PICTURES
-    peak: float = 255.0
+    ours: Callable[[Any], Any]
+    theirs: Callable[[_Pixels], Any]
+    given: tuple[_Pixels, ...] = PICTURES
+    peak: float | None = 255.0
+    made: Callable[[_Pixels], Any] = images
+    by: str = "torch"
 
 
 def _resize(size: tuple[int, int], kernel: Any, antialias: bool) -> Reference:
@@ -136,7 +150,91 @@ def _middles(image: _Pixels, kernel: int) -> _Pixels:
     return np.median(oracle.windows(image, kernel, "edge"), axis=-1)
 
 
+def _shortest(image: _Pixels, side: int) -> _Pixels:
+    height, width = image.shape[:2]
+    shortest = min(height, width)
+    return oracle.resized(image, side * height // shortest, side * width // shortest, "linear", True)
+
+
+def _longest(image: _Pixels, side: int) -> _Pixels:
+    height, width = image.shape[:2]
+    longest = max(height, width)
+    return oracle.resized(image, side * height // longest, side * width // longest, "linear", True)
+
+
+def _by_pillow_in_turn(image: _Pixels) -> _Pixels:
+    """Columns first and then rows, whatever order Pillow would take."""
+    columns = Image.fromarray(image).resize((64, image.shape[0]), Image.Resampling.BILINEAR)
+    return np.asarray(columns.resize((64, 48), Image.Resampling.BILINEAR))
+
+
+def _middle_of(image: _Pixels, height: int, width: int) -> _Pixels:
+    top, left = (
+        round((side - wanted) / 2) for side, wanted in zip(image.shape, (height, width), strict=False)
+    )
+    return image[top : top + height, left : left + width]
+
+
+def _floats(image: _Pixels) -> _Pixels:
+    """Levels in quarters, beyond both ends too, so that there are ties to round."""
+    return image.astype(np.float32) * np.float32(1.25) - np.float32(20.5)
+
+
+def _float_images(image: _Pixels) -> Images:
+    return images(_floats(image))
+
+
+def _outlined(image: _Pixels) -> _Pixels:
+    drawn = image.copy()
+    for left, top, right, bottom in BOXES.astype(int).tolist():
+        cv2.rectangle(drawn, (left, top), (right - 1, bottom - 1), (255, 0, 9), 1)
+    return drawn
+
+
+def _light(image: _Pixels) -> list[float]:
+    grey = oracle.grey(image)
+    return [grey.mean() / 255, (grey <= 5).mean(), (grey >= 250).mean()]
+
+
+def _by_opencv(file: bytes) -> _Pixels:
+    found = cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_COLOR_RGB)
+    assert found is not None
+    return found
+
+
+def _jpeg(image: _Pixels) -> bytes:
+    return file_of(Image.fromarray(image), "JPEG", quality=85, subsampling="4:2:0")
+
+
+def _candidates(count: int) -> _Pixels:
+    """Boxes, scores and classes (count, 6), with scores that are equal and boxes that are one another's."""
+    generator = np.random.default_rng(6)
+    corners = generator.integers(0, 40, (count, 2))
+    boxes = np.concatenate([corners, corners + generator.integers(0, 30, (count, 2))], axis=1)
+    scores, classes = generator.integers(0, 8, count) / 8, generator.integers(0, 3, count)
+    found = np.column_stack([boxes, scores, classes]).astype(np.float64)
+    found[count // 2] = found[0]
+    return found
+
+
+def _kept(rows: torch.Tensor) -> torch.Tensor:
+    return vision.nms(rows[:, :4], rows[:, 4], iou=0.4, classes=rows[:, 5].to(torch.int64))
+
+
+def _ranked(scores: _Pixels) -> _Pixels:
+    """The places of the five largest along the last axis, of equal ones the first."""
+    rows = scores.reshape(-1, scores.shape[-1]).tolist()
+    order = [sorted(range(len(row)), key=lambda place: (-row[place], place))[:5] for row in rows]
+    return np.array(order).reshape(*scores.shape[:-1], 5)
+
+
 WINDOW = np.ones((5, 5), np.uint8)
+BOXES = np.array([[1.0, 2.0, 9.0, 8.0], [-4.0, 2.0, 14.0, 90.0]])
+REGION = (2.3, -1.0, 11.75, 8.6)
+AFFINE = [[0.8317, -0.4129, 2.30711], [0.3719, 1.0937, -1.70313], [0.0, 0.0, 1.0]]
+"""No place is at a tie, where sums that are added in another order fall to the other side."""
+
+HOMOGRAPHY = [*AFFINE[:2], [0.0113, -0.0071, 1.0]]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 REFERENCES = (
@@ -149,7 +247,78 @@ REFERENCES = (
         lambda x: vision.resize(x, (50, 33), interpolation="nearest", antialias=False),
         lambda x: oracle.nearest(x, 50, 33),
     ),
+    Reference(
+        "resize u8_exact",
+        "Pillow, columns first",
+        T0,
+        lambda x: vision.resize(x, (48, 64), antialias=True, contract="u8_exact"),
+        _by_pillow_in_turn,
+    ),
+    Reference(
+        "resize_shortest",
+        "float64",
+        T1,
+        lambda x: vision.resize_shortest(x, 21, antialias=True),
+        lambda x: _shortest(x, 21),
+    ),
+    Reference(
+        "resize_longest",
+        "float64",
+        T1,
+        lambda x: vision.resize_longest(x, 37, antialias=True),
+        lambda x: _longest(x, 37),
+    ),
+    Reference(
+        "letterbox",
+        "float64",
+        T1,
+        lambda x: vision.letterbox(x, (48, 51), antialias=True, fill=7),
+        lambda x: oracle.letterboxed(x, 48, 51, antialias=True, fill=7),
+    ),
+    Reference(
+        "roi_crop_resize",
+        "float64",
+        T1,
+        lambda x: vision.roi_crop_resize(x, [torch.tensor([REGION])], (7, 9), antialias=False),
+        lambda x: oracle_places.region(x, (2.3, 0.0, min(11.75, x.shape[1]), 8.6), 7, 9),
+    ),
+    Reference(
+        "roi_crop_resize, antialiased",
+        "float64",
+        T1,
+        lambda x: vision.roi_crop_resize(x, [torch.tensor([REGION])], (4, 3), antialias=True),
+        lambda x: oracle.region(x, (2.3, 0.0, min(11.75, x.shape[1]), 8.6), 4, 3, "linear", True),
+    ),
+    *(
+        Reference(
+            f"{name} {way}",
+            "float64" if way == "linear" else "numpy",
+            T1 if way == "linear" else T0,
+            lambda x, ours=ours, way=way: ours(x, way),
+            lambda x, theirs=theirs, way=way: theirs(x, way == "linear"),
+            SMALL,
+        )
+        for name, ours, theirs in (
+            (
+                "warp_affine",
+                lambda x, way: vision.warp_affine(x, AFFINE[:2], (11, 15), interpolation=way),
+                lambda x, linear: oracle_places.warped(x, AFFINE, 11, 15, linear),
+            ),
+            (
+                "warp_perspective",
+                lambda x, way: vision.warp_perspective(x, HOMOGRAPHY, (11, 15), interpolation=way),
+                lambda x, linear: oracle_places.warped(x, HOMOGRAPHY, 11, 15, linear),
+            ),
+            (
+                "rotate",
+                lambda x, way: vision.rotate(x, 33.7, interpolation=way),
+                lambda x, linear: oracle_places.turned(x, 33.7, linear),
+            ),
+        )
+        for way in ("linear", "nearest")
+    ),
     _numpys("crop", lambda x: vision.crop(x, 3, 5, (20, 11)), lambda x: x[3:23, 5:16]),
+    _numpys("center_crop", lambda x: vision.center_crop(x, (20, 11)), lambda x: _middle_of(x, 20, 11)),
     _numpys(
         "pad reflect",
         lambda x: vision.pad(x, 2, 1, 3, 4, mode="reflect"),
@@ -160,6 +329,14 @@ REFERENCES = (
     _numpys("swap_channels", lambda x: vision.swap_channels(x, (2, 1, 0)), lambda x: x[..., ::-1]),
     Reference("to_float", "numpy", T0, vision.to_float, lambda x: x * np.float32(1 / 255), peak=1.0),
     Reference(
+        "to_u8",
+        "numpy",
+        T0,
+        vision.to_u8,
+        lambda x: np.rint(_floats(x)).clip(0, 255),
+        made=_float_images,
+    ),
+    Reference(
         "normalize",
         "float64",
         T1,
@@ -168,6 +345,14 @@ REFERENCES = (
         peak=1.0,
     ),
     _opencvs("rgb_to_gray", vision.rgb_to_gray, lambda x: cv2.cvtColor(x, cv2.COLOR_RGB2GRAY)[..., None]),
+    Reference(
+        "rgb_to_gray float",
+        "float64",
+        T1,
+        vision.rgb_to_gray,
+        lambda x: _floats(x).astype(np.float64) @ [[0.299], [0.587], [0.114]],
+        made=_float_images,
+    ),
     Reference("rgb_to_hsv", "colorsys, float64", T1, vision.rgb_to_hsv, _hues, SMALL, 1.0),
     Reference(
         "hsv_to_rgb",
@@ -210,16 +395,96 @@ REFERENCES = (
     ),
     Reference("box_blur", "float64", T1, lambda x: vision.box_blur(x, kernel=7), lambda x: _box(x, 7)),
     _opencvs("laplacian", vision.laplacian, lambda x: cv2.Laplacian(x, cv2.CV_64F, ksize=1)),
+    Reference(
+        "laplacian float",
+        "float64",
+        T1,
+        vision.laplacian,
+        lambda x: np.stack([oracle.laplacian(level) for level in np.moveaxis(_floats(x), 2, 0)], axis=2),
+        made=_float_images,
+    ),
     _opencvs("erode", lambda x: vision.erode(x, kernel=5), lambda x: cv2.erode(x, WINDOW)),
     _opencvs("dilate", lambda x: vision.dilate(x, kernel=5), lambda x: cv2.dilate(x, WINDOW)),
     _numpys("median_blur", lambda x: vision.median_blur(x, kernel=5), lambda x: _middles(x, 5)),
+    Reference(
+        "sharpness, relative",
+        "float64",
+        T1,
+        vision.sharpness,
+        lambda x: [oracle.laplacian(oracle.grey(x)).var()],
+        peak=None,
+    ),
+    Reference(
+        "exposure",
+        "float64",
+        T1,
+        lambda x: torch.cat([(light := vision.exposure(x)).mean, light.dark, light.bright]),
+        _light,
+        peak=1.0,
+    ),
+    _opencvs(
+        "draw_boxes",
+        lambda x: vision.draw_boxes(x, [torch.from_numpy(BOXES)], colour=(255, 0, 9), width=1),
+        _outlined,
+    ),
+    Reference(
+        "decode",
+        "OpenCV",
+        T0,
+        vision.decode,
+        lambda x: _by_opencv(_jpeg(x)),
+        made=lambda x: [_jpeg(x)],
+        by="Pillow",
+    ),
+    Reference(
+        "encode_jpeg",
+        "Pillow, both decoded by OpenCV",
+        T0,
+        lambda x: _by_opencv(vision.encode_jpeg(x, quality=85, subsampling="4:2:0")[0]),
+        lambda x: _by_opencv(_jpeg(x)),
+        by="Pillow",
+    ),
+    Reference(
+        "encode_png",
+        "the picture, decoded by OpenCV",
+        T0,
+        lambda x: _by_opencv(vision.encode_png(x)[0]),
+        lambda x: x,
+        by="Pillow",
+    ),
+    Reference(
+        "nms",
+        "float64, pair by pair",
+        T0,
+        _kept,
+        lambda x: oracle_places.kept(x[:, :4].tolist(), x[:, 4].tolist(), x[:, 5].tolist(), 0.4),
+        (_candidates(60), _candidates(5)),
+        made=torch.from_numpy,
+        by="numpy",
+    ),
+    Reference(
+        "topk",
+        "Python's sorted",
+        T0,
+        lambda x: vision.topk(x, 5)[1],
+        _ranked,
+        made=torch.from_numpy,
+        given=(noise(7, 3, 40, 4).swapaxes(1, 2), noise(8, 2, 5, 9)),
+    ),
+    Reference(
+        "argmax",
+        "Python's sorted",
+        T0,
+        vision.argmax,
+        lambda x: _ranked(x)[..., 0],
+        made=torch.from_numpy,
+        given=(noise(7, 3, 40, 4).swapaxes(1, 2), noise(8, 2, 5, 9)),
+    ),
 )
 
 
 def _jpegs(batch: Images) -> list[bytes]:
-    return [
-        file_of(Image.fromarray(image.numpy()), "JPEG", quality=85, subsampling="4:2:0") for image in batch
-    ]
+    return [_jpeg(image.numpy()) for image in batch]
 
 
 def rows() -> list[Row]:
@@ -230,13 +495,23 @@ def rows() -> list[Row]:
 def _of_definition(reference: Reference) -> Row:
     worst = 0.0
     with definitions_only():
-        for picture in reference.pictures:
-            (found,) = reference.ours(images(picture))
-            expected = np.asarray(reference.theirs(picture), np.float64)
-            worst = max(worst, float(np.abs(found.numpy().astype(np.float64) - expected).max()))
-    return Row(
-        reference.operation, "torch", reference.against, reference.tolerance, worst * 255 / reference.peak
-    )
+        for given in reference.given:
+            found = _array(reference.ours(reference.made(given)))
+            expected = np.asarray(reference.theirs(given), np.float64)
+            if found.shape != expected.shape:
+                raise ValueError(f"{reference.operation}: {found.shape} where {expected.shape} was expected")
+            peak = reference.peak or float(np.abs(expected).max())
+            worst = max(worst, float(np.abs(found - expected).max()) * 255 / peak)
+    return Row(reference.operation, reference.by, reference.against, reference.tolerance, worst)
+
+
+def _array(result: Any) -> _Pixels:
+    """What an operation gave for one picture, float64."""
+    if isinstance(result, tuple):
+        return _array(result[0])
+    if isinstance(result, Images):
+        (result,) = result
+    return np.asarray(result, np.float64)
 
 
 def _of_fast_paths() -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parity import vision
-from tools.vision_reference import BEGIN, END, PART_OF, PATH, Row, page, rows, section
+from tools.vision_reference import BEGIN, END, PART_OF, PATH, REFERENCES, Row, page, rows, section
 
 WRITTEN = PATH.read_text(encoding="utf-8")
 
@@ -39,6 +39,11 @@ def test_what_is_written_is_within_its_class() -> None:
         assert kind in ("T0", "T1")
         most = 0.0 if kind == "T0" else 1e-4 * 255
         assert worst == "not run" or float(worst) <= most, operation
+
+
+def test_every_operation_has_a_row_of_its_definition() -> None:
+    told = {reference.operation.split()[0].rstrip(",") for reference in REFERENCES}
+    assert told == set(vision.versions())
 
 
 def test_every_fast_path_belongs_to_an_operation() -> None:

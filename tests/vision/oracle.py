@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,18 +13,33 @@ Pixels = np.ndarray
 
 def resized(image: Pixels, height: int, width: int, interpolation: str, antialias: bool) -> Pixels:
     """(H, W, C) resized by dense weight matrices, float64."""
-    down = _weights(image.shape[0], height, interpolation, antialias)
-    across = _weights(image.shape[1], width, interpolation, antialias)
+    return region(image, (0, 0, image.shape[1], image.shape[0]), height, width, interpolation, antialias)
+
+
+def region(
+    image: Pixels,
+    box: Sequence[float],
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+) -> Pixels:
+    """A box (left, top, right, bottom) of (H, W, C) resized by dense weight matrices, float64."""
+    left, top, right, bottom = box
+    down = _weights(image.shape[0], height, interpolation, antialias, top, bottom - top)
+    across = _weights(image.shape[1], width, interpolation, antialias, left, right - left)
     return np.einsum("ih,hwc,jw->ijc", down, image.astype(np.float64), across)
 
 
-def _weights(source: int, size: int, interpolation: str, antialias: bool) -> Pixels:
+def _weights(
+    source: int, size: int, interpolation: str, antialias: bool, begin: float, extent: float
+) -> Pixels:
     kernel, reach = _kernel(interpolation, antialias)
-    scale = source / size
+    scale = extent / size
     stretch = max(scale, 1.0) if antialias else 1.0
     found = np.zeros((size, source))
     for row in range(size):
-        middle = (row + 0.5) * scale
+        middle = begin + (row + 0.5) * scale
         first, last = int(np.floor(middle - reach * stretch)) - 1, int(np.ceil(middle + reach * stretch)) + 1
         for place in range(first, last + 1):
             weight = kernel((place + 0.5 - middle) / stretch)
@@ -46,6 +63,30 @@ def _kernel(interpolation: str, antialias: bool) -> tuple[Callable[[float], floa
         return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
 
     return cubic, 2.0
+
+
+def letterboxed(image: Pixels, height: int, width: int, antialias: bool, fill: float) -> Pixels:
+    """(height, width, C) float64: the picture resized linearly as large as fits, in the middle of `fill`."""
+    rows, columns, channels = image.shape
+    scale = min(Fraction(height, rows), Fraction(width, columns))
+    tall, wide = (max(1, math.floor(side * scale)) for side in (rows, columns))
+    top, left = (height - tall) // 2, (width - wide) // 2
+    found = np.full((height, width, channels), float(fill))
+    found[top : top + tall, left : left + wide] = resized(image, tall, wide, "linear", antialias)
+    return found
+
+
+def laplacian(grey: Pixels) -> Pixels:
+    """(H, W) float64: the four neighbours less four times the pixel, mirrored without the edge pixel."""
+    padded = np.pad(grey.astype(np.float64), 1, mode="reflect")
+    beside = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    return beside - 4 * padded[1:-1, 1:-1]
+
+
+def grey(image: Pixels) -> Pixels:
+    """(H, W) whole grey levels of uint8 colours: 0.299, 0.587 and 0.114 in integers of 15 bits."""
+    red, green, blue = (image[..., channel].astype(np.int64) for channel in range(3))
+    return (red * 9798 + green * 19235 + blue * 3735 + (1 << 14)) >> 15
 
 
 def nearest(image: Pixels, height: int, width: int) -> Pixels:
