@@ -23,7 +23,7 @@ import torch
 from PIL import Image, ImageOps
 
 from parity import vision
-from parity.vision import Images
+from parity.vision import Images, Plan, step
 from parity.vision.fastpaths import T0, T1, definitions_only
 from tests.vision import oracle, oracle_places
 from tests.vision.calls import every_call, function, on_pictures
@@ -37,6 +37,7 @@ PART_OF = {
     "box_sum": "box_blur",
     "pad_constant": "pad",
     "resize_antialiased": "resize",
+    "resize_cropped": "resize",
     "swap_axes": "resize",
     "to_planes": "normalize",
     "warp": "warp_affine",
@@ -45,6 +46,11 @@ PART_OF = {
 
 ALONE: dict[str, dict[str, Any]] = {"swap_axes": {"antialias": True}}
 """The calls of the operation in which a part of it works without another fast path."""
+
+IN_PLANS = {
+    "resize_cropped": Plan(step(vision.resize, (48, 33), antialias=False), step(vision.center_crop, (31, 20)))
+}
+"""The plans in which operations are done in one, by what does it."""
 
 PICTURES = (noise(1, 61, 83), photo(61, 83), noise(2, 40, 24))
 SMALL = (noise(3, 13, 17), photo(14, 9))
@@ -521,11 +527,16 @@ def _of_fast_paths() -> Iterator[Row]:
         calls = [
             call for call in every_call(name) if call.items() >= ALONE.get(backend.operation, {}).items()
         ]
-        worst = _with_and_without(name, calls, backend.place) if backend.used else None
+        plan = IN_PLANS.get(backend.operation)
+        if plan is not None:
+            calls = [{}]
+        worst = (
+            _with_and_without(name, plan or function(name), calls, backend.place) if backend.used else None
+        )
         yield Row(backend.operation, here, "torch", backend.tolerance / 255, worst)
 
 
-def _with_and_without(name: str, calls: list[dict[str, Any]], place: str) -> float:
+def _with_and_without(name: str, run: Callable[..., Any], calls: list[dict[str, Any]], place: str) -> float:
     device = "cpu" if place == "host" else "cuda"
     worst = 0.0
     for arguments in calls:
@@ -533,9 +544,9 @@ def _with_and_without(name: str, calls: list[dict[str, Any]], place: str) -> flo
             batch: dict[str, Any] = {"images": Images([image.to(device) for image in images(picture)])}
             if name not in on_pictures():
                 batch, arguments = {}, {**arguments, "files": _jpegs(images(picture)), "max_pixels": 1 << 20}
-            found = _values(function(name)(**batch, **arguments))
+            found = _values(run(**batch, **arguments))
             with definitions_only():
-                expected = _values(function(name)(**batch, **arguments))
+                expected = _values(run(**batch, **arguments))
             worst = max(worst, (found - expected).abs().max().item())
     return worst
 

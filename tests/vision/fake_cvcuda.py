@@ -231,6 +231,47 @@ def weights(source: int, size: int, interp: str, antialias: bool) -> np.ndarray:
     return found / found.sum(1, keepdims=True)
 
 
+def _resize_crop_convert_reformat_into(
+    cvcuda: FakeCvcuda,
+    dst: Tensor,
+    src: Tensor,
+    resize_dim: tuple[int, int],
+    interp: Any,
+    cropPos: tuple[int, int],  # noqa: N803
+    manip: Any,
+    scale: float,
+    offset: float,
+    srcCast: bool,  # noqa: N803
+    stream: Stream,
+) -> Tensor:
+    """In float32, as CV-CUDA's published source computes it."""
+    assert src.values.dtype == np.uint8, "8bit unsigned is the only type that it takes"
+    assert src.values.shape[3] in (1, 3), f"{src.values.shape[3]} channels; it takes 1 or 3"
+    assert (interp.name, manip.name, srcCast) == ("LINEAR", "NO_OP", False)
+    _, height, width, _ = dst.values.shape
+    (wide, tall), (left, top) = resize_dim, cropPos
+    assert 0 <= left <= left + width <= wide, "the crop must fall within the resized image"
+    assert 0 <= top <= top + height <= tall, "the crop must fall within the resized image"
+    upper, lower, down = neighbours(src.values.shape[1], tall, top, height)
+    before, after, across = neighbours(src.values.shape[2], wide, left, width)
+    pixels, one = src.values.astype(np.float32), np.float32(1)
+    down, across = down[:, None, None], across[:, None]
+    rows = [
+        (one - across) * pixels[:, row][:, :, before] + pixels[:, row][:, :, after] * across
+        for row in (upper, lower)
+    ]
+    found = (one - down) * rows[0] + down * rows[1]
+    return written(dst, np.float32(scale) * found + np.float32(offset))
+
+
+def neighbours(source: int, size: int, begin: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pixel before each place of a window, the one after, and how far the place is, all by float32."""
+    scale = np.float32(source) / np.float32(size)
+    places = (np.arange(begin, begin + count).astype(np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
+    first = np.floor(places).astype(np.int64)
+    return first.clip(0), (first + 1).clip(0, source - 1), places - first.astype(np.float32)
+
+
 def _customcrop_into(cvcuda: FakeCvcuda, dst: Tensor, src: Tensor, rect: RectI, stream: Stream) -> Tensor:
     _, rows, columns, _ = src.values.shape
     assert 0 <= rect.x <= rect.x + rect.width <= columns, "the rectangle leaves the picture"

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from parity import vision
-from parity.vision import cvcuda, fastpaths
+from parity.vision import Images, Plan, cvcuda, fastpaths, step
 from parity.vision.fastpaths import definitions_only
-from tests.vision import test_operations
+from parity.vision.plans import Step
+from tests.vision import fake_cvcuda, test_operations
 from tests.vision.fake_cvcuda import FakeCvcuda, RectI
-from tests.vision.pictures import images, noise
+from tests.vision.pictures import images, noise, ragged, sides
 from tests.vision.test_operations import OPERATIONS
 
 PATHS = {
     *("crop", "flip", "gaussian_blur", "pad", "pad_constant", "resize", "resize_antialiased", "rgb_to_gray"),
-    "swap_channels",
+    *("resize_cropped", "swap_channels"),
 }
 
 # The contract of the operations, test by test, under this module's fixture.
@@ -92,6 +97,150 @@ def test_sides_beyond_float32s_places_are_torchs(fake: FakeCvcuda) -> None:
     assert not fake.calls
 
 
+IN_ONE = "resize_crop_convert_reformat_into"
+
+PLAIN = Plan(
+    step(vision.resize_shortest, 32, antialias=False),
+    step(vision.center_crop, (28, 30)),
+    step(vision.normalize, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4)),
+)
+
+
+def test_a_plan_resizes_and_crops_in_one_call_for_each_size(fake: FakeCvcuda) -> None:
+    pictures = images(noise(1, 90, 120), noise(2, 200, 70), noise(3, 90, 120))
+    vision.backends()
+    fake.calls.clear()
+    found = PLAIN(pictures)
+    assert fake.calls == [IN_ONE, IN_ONE]
+    assert torch.allclose(found, PLAIN.unfused(pictures), atol=1e-4 / 0.2)
+    with definitions_only():
+        assert torch.allclose(found, PLAIN.unfused(pictures), atol=1e-4 / 0.2)
+
+
+@given(ragged(), sides(40), sides(30), sides(30), st.data())
+@settings(max_examples=60)
+def test_what_is_resized_and_cropped_in_one_is_within_the_tolerance_of_resize(
+    arrays: list[np.ndarray], side: int, height: int, width: int, data: st.DataObject
+) -> None:
+    corner = data.draw(st.integers(-1, side)), data.draw(st.integers(-1, side))
+    plan = Plan(
+        step(vision.resize_longest, side, antialias=False), step(vision.crop, *corner, (height, width))
+    )
+    for one, other in zip(plan(images(*arrays)), plan.unfused(images(*arrays)), strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        assert (one - other).abs().max() <= 1e-4 * 255
+
+
+@pytest.mark.parametrize("source", [333, cvcuda.LONGEST_SIDE_IN_ONE])
+@pytest.mark.parametrize("size", [7, 331, cvcuda.LONGEST_SIDE_IN_ONE])
+def test_the_longest_sides_that_are_done_in_one_are_within_the_tolerance(source: int, size: int) -> None:
+    edges = (np.arange(source * 9) % 2 * 255).astype(np.uint8)  # the steepest there is
+    plan = Plan(
+        step(vision.resize, (size, size), antialias=False), step(vision.center_crop, (size, max(1, size - 1)))
+    )
+    for picture in (edges.reshape(source, 9, 1), edges.reshape(9, source, 1)):
+        (found,), (expected,) = plan(images(picture)), plan.unfused(images(picture))
+        with definitions_only():
+            (defined,) = plan.unfused(images(picture))
+        assert (found - expected).abs().max() <= 1e-4 * 255
+        assert (found - defined).abs().max() <= 1e-4 * 255
+
+
+OTHERS: dict[str, tuple[Images, Step, Step]] = {
+    "floats": (
+        vision.to_float(images(noise(1, 20, 30))),
+        step(vision.resize, (15, 15), antialias=False),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "four channels": (
+        images(noise(1, 20, 30, 4)),
+        step(vision.resize, (15, 15), antialias=False),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "cubic": (
+        images(noise(1, 20, 30)),
+        step(vision.resize, (15, 15), interpolation="cubic", antialias=False),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "nearest": (
+        images(noise(1, 20, 30)),
+        step(vision.resize, (15, 15), interpolation="nearest", antialias=False),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "antialiased": (
+        images(noise(1, 20, 30)),
+        step(vision.resize, (15, 15), antialias=True),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "whole numbers": (
+        images(noise(1, 20, 30)),
+        step(vision.resize, (15, 15), antialias=False, contract="u8_exact"),
+        step(vision.center_crop, (9, 9)),
+    ),
+    "a crop that leaves the picture": (
+        images(noise(1, 20, 30)),
+        step(vision.resize, (15, 15), antialias=False),
+        step(vision.center_crop, (16, 9)),
+    ),
+    "a long side": (
+        images(noise(1, 2, cvcuda.LONGEST_SIDE_IN_ONE + 1)),
+        step(vision.resize, (2, 15), antialias=False),
+        step(vision.center_crop, (2, 9)),
+    ),
+    "a long side afterwards": (
+        images(noise(1, 2, 30)),
+        step(vision.resize, (2, cvcuda.LONGEST_SIDE_IN_ONE + 1), antialias=False),
+        step(vision.center_crop, (2, 9)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_what_the_kernel_does_not_mean_is_not_done_in_one(case: str, fake: FakeCvcuda) -> None:
+    pictures, first, second = OTHERS[case]
+    vision.backends()
+    fake.calls.clear()
+    (found,) = Plan(first, second)(pictures)
+    assert IN_ONE not in fake.calls
+    assert torch.equal(found, second(first(pictures))[0])
+
+
+def rounding(cvcuda: FakeCvcuda, **given: Any) -> Any:
+    made = KERNEL(cvcuda, **given)
+    made.values[...] = made.values.round()
+    return made
+
+
+def cropping_elsewhere(cvcuda: FakeCvcuda, **given: Any) -> Any:
+    left, top = given.pop("cropPos")
+    return KERNEL(cvcuda, cropPos=(max(0, left - 1), top), **given)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (rounding, "its self-test was off by 0.5 of 255 levels, more than 0.0255"),
+        (cropping_elsewhere, "its self-test was off by .* of 255 levels, more than 0.0255"),
+    ],
+)
+def test_a_kernel_that_means_something_else_is_off_and_its_plan_is_done_step_by_step(
+    other: Any, said: str, fake: FakeCvcuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_cvcuda, f"_{IN_ONE}", other)
+    monkeypatch.setattr(fastpaths, "_settled", {})
+    (backend,) = (one for one in vision.backends() if one.operation == "resize_cropped")
+    assert not backend.used
+    assert re.match(said, backend.reason)
+    fake.calls.clear()
+    pictures = images(noise(1, 90, 120))
+    assert torch.equal(PLAIN(pictures), PLAIN.unfused(pictures))
+    assert set(fake.calls) == {"tvresize_into", "customcrop_into"}
+
+
+KERNEL = fake_cvcuda._resize_crop_convert_reformat_into
+
+
 def lent(shape: tuple[int, ...], stream: int = 5, *, dtype: torch.dtype = torch.uint8) -> Any:
     return cvcuda._Lent(torch.zeros(shape, dtype=dtype), stream)
 
@@ -112,6 +261,16 @@ WRONG: dict[str, Any] = {
     "bytes to resize": lambda m, d, s, t: m.tvresize_into(d, s, m.Interp.LINEAR, True, stream=t),
     "one number for two": lambda m, d, s, t: m.gaussian_into(d, s, 3, 1.0, m.Border.REFLECT101, stream=t),
     "another layout": lambda m, d, s, t: m.as_tensor(lent((1, 3, 4, 4)), "NCHW"),
+    "floats to the kernel of bytes": lambda m, d, s, t: m.resize_crop_convert_reformat_into(
+        m.as_tensor(lent((1, 4, 4, 3), dtype=torch.float32), "NHWC"),
+        m.as_tensor(lent((1, 4, 4, 3), dtype=torch.float32), "NHWC"),
+        *((4, 4), m.Interp.LINEAR, (0, 0)),
+        manip=m.ChannelManip.NO_OP,
+        scale=1.0,
+        offset=0.0,
+        srcCast=False,
+        stream=t,
+    ),
     "three dimensions": lambda m, d, s, t: m.as_tensor(lent((4, 4, 3)), "NHWC"),
     "stream 0": lambda m, d, s, t: m.as_tensor(with_stream_0(), "NHWC"),
     "what is not there": lambda m, d, s, t: m.resize_shortest(s, 3),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from parity import Profile, numerics, vision
 from parity.errors import ConfigError
-from parity.vision import Images, Plan, meanings, plans, step
+from parity.vision import Images, Plan, meanings, plans, resampling, step
 from tests.vision.calls import CALLS, function, on_pictures
 from tests.vision.pictures import images, noise, ragged, sides
 from tests.vision.test_arguments import refused
@@ -78,8 +78,13 @@ def test_a_preset_is_fused_and_gives_one_tensor(monkeypatch: pytest.MonkeyPatch)
     batch = images(noise(1, 90, 120), noise(2, 200, 70), noise(3, 90, 120))
     expected = PRESET.unfused(batch)
     fused: list[Any] = []
-    windowed = plans.resized_window
-    monkeypatch.setattr(plans, "resized_window", lambda *args: fused.append(args[1]) or windowed(*args))
+    windowed = resampling.resized_window
+
+    def noted(*args: Any, **named: Any) -> torch.Tensor:
+        fused.append(args[1])
+        return windowed(*args, **named)
+
+    monkeypatch.setattr(resampling, "resized_window", noted)
     assert torch.equal(PRESET(batch), expected)
     assert sorted(fused) == [(32, 42), (91, 32)]
 

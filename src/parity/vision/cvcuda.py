@@ -3,7 +3,9 @@
 All memory is torch's: CV-CUDA reads torch's tensors and writes into torch's tensors, on the stream that torch
 works on, so that nothing waits and one allocator owns the device. Left to torch are `resize` nearest (places
 in float32 miss ties for some sizes), `normalize`, `to_float` and `to_u8` (CV-CUDA rounds in another order,
-torch's have the host's bits) and quarter turns (CV-CUDA resamples).
+torch's have the host's bits) and quarter turns (CV-CUDA resamples). The kernel that resizes, crops, scales
+and makes planes in one resizes and crops alone here: its one scale and one offset are for all channels, where
+`normalize` has some for each.
 
 This module has not run on a GPU yet: its calls are held to the recorded signatures of CV-CUDA 0.19.
 """
@@ -24,6 +26,10 @@ Pixels = torch.Tensor
 
 LONGEST_SIDE: Final = 1024
 """CV-CUDA has places in float32: along a longer side they are off by more than the tolerance."""
+
+LONGEST_SIDE_IN_ONE: Final = 512
+"""For the kernel that resizes and crops in one, which computes the scale in float32, too: places along 1024
+pixels are off by up to 8.5e-5 pixels, which both axes together may make 0.043 levels of the 0.0255 borne."""
 
 RELEASE: Final = (0, 19)
 """The release whose calls these are; each one changes some."""
@@ -100,12 +106,19 @@ def _stream(device: torch.device) -> int:
 
 
 def _made(
-    pixels: Pixels, size: tuple[int, int], channels: int, fill: Callable[[Any, Any, Any, Any], object]
+    pixels: Pixels,
+    size: tuple[int, int],
+    channels: int,
+    fill: Callable[[Any, Any, Any, Any], object],
+    dtype: torch.dtype | None = None,
 ) -> Pixels:
-    """A new (n, height, width, channels) tensor that `fill(cvcuda, target, source, stream)` fills."""
+    """A new (n, height, width, channels) tensor that `fill(cvcuda, target, source, stream)` fills.
+
+    It is of the pixels' dtype where no other is told.
+    """
     cvcuda = library()
     source = pixels.contiguous()
-    made = source.new_empty((len(source), *size, channels))
+    made = source.new_empty((len(source), *size, channels), dtype=dtype)
     with torch.cuda.device_of(source):
         address = _stream(source.device)
         target, taken = (cvcuda.as_tensor(_Lent(tensor, address), "NHWC") for tensor in (made, source))
@@ -129,6 +142,31 @@ def _resized(pixels: Pixels, height: int, width: int, kernel: str, *, antialias:
         cvcuda.tvresize_into(target, source, interp, antialias, stream=stream)
 
     return _made(pixels.to(torch.float32), (height, width), pixels.shape[3], fill)
+
+
+def resize_cropped(
+    pixels: Pixels, size: tuple[int, int], corner: tuple[int, int], window: tuple[int, int]
+) -> Pixels:
+    """Linear to `size` without antialias, and of that the window at a corner, which lies inside.
+
+    float32 of uint8 pictures with one or three channels; sizes and corners have the height first.
+    """
+
+    def fill(cvcuda: Any, target: Any, source: Any, stream: Any) -> None:
+        cvcuda.resize_crop_convert_reformat_into(
+            target,
+            source,
+            size[::-1],
+            cvcuda.Interp.LINEAR,
+            corner[::-1],
+            manip=cvcuda.ChannelManip.NO_OP,
+            scale=1.0,
+            offset=0.0,
+            srcCast=False,  # or the result would be rounded to levels in between
+            stream=stream,
+        )
+
+    return _made(pixels, window, pixels.shape[3], fill, torch.float32)
 
 
 def crop(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:

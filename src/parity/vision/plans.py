@@ -1,7 +1,8 @@
 """Plans: operations one after another, said once, so that what belongs together is computed together.
 
-A plan gives what its operations give one by one, the same bits; `unfused` runs them so, for comparison. What
-is fused today: an antialiased resize of which a crop keeps a part computes that part alone.
+A plan gives what its operations give one by one; `unfused` runs them so, for comparison. What is fused today:
+an antialiased resize of which a crop keeps a part computes that part alone, to the same bits; and on a device
+CV-CUDA resizes and crops uint8 pictures in one without antialias, within the tolerance of `resize`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ import torch
 from parity.errors import ConfigError
 from parity.vision.arguments import MAX_PIXELS, kind, pictures_of
 from parity.vision.colour import checked_normalize
-from parity.vision.fastpaths import fast
 from parity.vision.geometry import middle
 from parity.vision.images import Images
 from parity.vision.meanings import VERSIONS, note_plan, note_use, unnoted
-from parity.vision.resampling import resized_size, resized_window
+from parity.vision.resampling import resized_size, window_at_once
 
 P = ParamSpec("P")
 
@@ -167,12 +167,11 @@ def _plain(value: object) -> Any:
 
 
 def _cropped_resize(steps: tuple[Step, ...], images: Images) -> Images | None:
-    """An antialiased resize and a crop within it, in one; None where the two are something else."""
+    """A resize and a crop within it, in one; None where the two are something else, or no faster in one."""
     if len(steps) < 2 or steps[0].operation not in _RESIZES or steps[1].operation not in _CROPS:
         return None
     first, second = (one.arguments for one in steps)
-    plain = first["antialias"] and first.get("contract", "float") == "float"
-    if not plain or not len(images) or fast("resize_antialiased", images[0].unsqueeze(0)) is not None:
+    if first.get("contract", "float") != "float" or not len(images):
         return None
     side = first.get("side", first.get("size"))
     height, width = second["size"]
@@ -185,14 +184,17 @@ def _cropped_resize(steps: tuple[Step, ...], images: Images) -> Images | None:
         inside = top >= 0 and left >= 0 and top + height <= rows and left + width <= columns
         if not inside or rows * columns > MAX_PIXELS:  # the operations by themselves say what is wrong
             return None
+    longest = max(max(*before, *after) for before, after in scaled.items())
+    compute = window_at_once(images[0].unsqueeze(0), first["interpolation"], first["antialias"], longest)
+    if compute is None:
+        return None
     for one in steps:
         note_use(one.operation)
     return images.map(
-        lambda pixels: resized_window(
+        lambda pixels: compute(
             pixels,
             scaled[pixels.shape[1], pixels.shape[2]],
             corners[pixels.shape[1], pixels.shape[2]],
             (height, width),
-            first["interpolation"],
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -122,9 +123,32 @@ def _tries() -> list[Try]:
     ]
 
 
+def _cut_after_resize(
+    pixels: torch.Tensor, size: tuple[int, int], corner: tuple[int, int], window: tuple[int, int]
+) -> torch.Tensor:
+    (top, left), (height, width) = corner, window
+    return _by_taps(pixels, *size, "linear")[:, top : top + height, left : left + width]
+
+
+def _window_tries() -> list[Try]:
+    ways = (((7, 9), (0, 2), (7, 6)), ((24, 24), (5, 1), (11, 20)), ((50, 33), (0, 0), (50, 33)))
+    return [lambda run, image=image, way=way: run(image, *way) for image in pictures((1, 3)) for way in ways]
+
+
 register(FastPath("resize", "OpenCV", "host", opencv.loaded("resize"), _by_taps, _tries, T1))
 for _name, _function in (("resize", _by_taps), ("resize_antialiased", _averaged)):
     register(FastPath(_name, "CV-CUDA", "device", cvcuda.loaded(_name), _function, _tries, T1))
+register(
+    FastPath(
+        "resize_cropped",
+        "CV-CUDA",
+        "device",
+        cvcuda.loaded("resize_cropped"),
+        _cut_after_resize,
+        _window_tries,
+        T1,
+    )
+)
 
 
 def resize_shortest(
@@ -169,6 +193,28 @@ def require_size(images: Images, resized: Callable[[tuple[int, int]], tuple[int,
             )
     if too_large:
         raise ImageError(too_large, len(images), "resized")
+
+
+def window_at_once(
+    pixels: torch.Tensor, kernel: Interpolation, antialias: bool, longest: int
+) -> Callable[[torch.Tensor, tuple[int, int], tuple[int, int], tuple[int, int]], torch.Tensor] | None:
+    """What computes a window of resized pictures without the rest; None where nothing does.
+
+    It takes pixels, the size they are resized to, and the window's corner and size; heights come first.
+
+    Args:
+        pixels: (n, H, W, C) pictures of the kind.
+        kernel: the interpolation.
+        antialias: whether it is antialiased.
+        longest: the longest side of all pictures, before and after.
+    """
+    if antialias and kernel != "nearest":
+        all_is_faster = fast("resize_antialiased", pixels) is not None
+        return None if all_is_faster else functools.partial(resized_window, kernel=kernel)
+    short = longest <= cvcuda.LONGEST_SIDE_IN_ONE
+    if kernel == "linear" and pixels.dtype == torch.uint8 and pixels.shape[3] in (1, 3) and short:
+        return fast("resize_cropped", pixels)
+    return None
 
 
 def resized_window(
