@@ -37,7 +37,7 @@ async def answer(call: Call, body: bytes) -> Answer:
         decoded = await read_body(len(body), read)
     except SchemaError as exc:
         raise ProblemError(400, "malformed", f"model {call.model.name!r}: {exc}") from exc
-    require_fitting(call, decoded)
+    require_fitting(call, decoded, body)
     result = (await score(call, decoded)).result
     told = tuple(
         replace(error, message=public_message(error, show_failures=call.show_failures))

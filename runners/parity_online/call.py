@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol as Shape
 
-from parity.capture import Origin
+from parity.capture import Origin, Refused
+from parity.errors import RowError
 from parity_online.problems import Answer, ProblemError
 from parity_online.request import Request
 from parity_online.served import RowsWork, ServedModel, Texts
@@ -31,6 +32,21 @@ class Call:
     show_failures: bool
     origin: Origin | None = None
     body_limit_bytes: int | None = None
+
+    def refuse(self, errors: Sequence[RowError], body: bytes) -> None:
+        """Count rows of this body that do not fit the schema, and record them. For any thread."""
+        refused = None
+        capture = self.model.settings.capture
+        if self.origin is not None and capture.refused_kb:
+            refused = Refused.of(
+                self.origin,
+                errors,
+                body,
+                most_bytes=capture.refused_kb * 1024,
+                content_type=self.request.content_type.decode("latin-1"),
+                json_length=self.request.json_length,
+            )
+        self.model.refuse(refused, len(errors))
 
 
 class Render(Shape):

@@ -59,14 +59,14 @@ async def read_body(size: int, read: Callable[[], Read]) -> Read:
     return read() if size <= LARGE_BODY_BYTES else await asyncio.to_thread(read)
 
 
-def require_fitting(call: Call, decoded: Decoded) -> None:
-    """Count rows that do not fit, and refuse requests of no rows or of more than the queue holds.
+def require_fitting(call: Call, decoded: Decoded, body: bytes) -> None:
+    """Count and record rows that do not fit, and refuse requests of no rows or of more than the queue holds.
 
     Raises:
         ProblemError: (400) there is no row; (413) there are too many.
     """
     if decoded.errors:
-        call.model.metrics.refused_rows(len(decoded.errors))
+        call.refuse(decoded.errors, body)
     most = call.model.settings.queue_rows
     if decoded.num_rows == 0:
         raise no_rows(most)

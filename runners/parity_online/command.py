@@ -161,6 +161,12 @@ def serve(
     capture_rotate_s: Annotated[
         float | None, typer.Option(help="Write a part when its first row is so old (60).")
     ] = None,
+    capture_refused_kb: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest body, in KiB, recorded of a request whose rows do not fit; 0 records none (256)."
+        ),
+    ] = None,
     drain_s: Annotated[
         float, typer.Option(help="Time accepted requests may take to finish after SIGTERM.")
     ] = 30.0,
@@ -262,6 +268,7 @@ def serve(
         "hash": capture_hash,
         "rotate_mb": capture_rotate_mb,
         "rotate_s": capture_rotate_s,
+        "refused_kb": capture_refused_kb,
     }
     key = hash_key(capture_hash_key_file)
     canaries = [Canary.parse(text) for text in canary or ()]

@@ -46,8 +46,8 @@ async def answer(call: Call, body: bytes) -> Answer:
         )
     except SchemaError as exc:
         raise ProblemError(400, "malformed", f"model {model.name!r}: {exc}") from exc
+    require_fitting(call, asked.decoded, body)
     require_good(call, asked.decoded)
-    require_fitting(call, asked.decoded)
     scored = await score(call, asked.decoded, deadline_of(call, asked.parameters.get("timeout")))
     answers = scored.whole(call)
     try:

@@ -73,7 +73,9 @@ class Metrics:
         self.gate_divergences = self._counter(
             "parity_gate_divergences", "Golden cases that diverged at start", _LABELS
         )
-        self.captured_rows = self._counter("parity_captured_rows", "Rows written to the capture", _LABELS)
+        self.captured_rows = self._counter(
+            "parity_captured_rows", "Rows written to the capture, those that were refused too", _LABELS
+        )
         self.capture_lost_rows = self._counter(
             "parity_capture_lost_rows", "Rows not captured: the queue was full, or the target failed", _LABELS
         )

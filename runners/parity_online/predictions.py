@@ -52,14 +52,14 @@ async def answer(call: Call, body: bytes) -> Answer:
         inputs = model.loaded.inputs
         if media == "multipart/form-data":
             content_type = call.request.content_type.decode("latin-1")
-            return await _answer_row(call, len(body), lambda: form_row(inputs, body, content_type))
-        return await _answer_row(call, len(body), lambda: raw_row(inputs, body))
+            return await _answer_row(call, body, lambda: form_row(inputs, body, content_type))
+        return await _answer_row(call, body, lambda: raw_row(inputs, body))
     require_json(call.request)
     value: Any = await read_body(len(body), lambda: loads(body))
     if isinstance(value, dict):
-        return await _answer_row(call, len(body), lambda: cast("dict[str, Any]", value))
+        return await _answer_row(call, body, lambda: cast("dict[str, Any]", value))
     if isinstance(value, list):
-        return await _answer_list(call, cast("list[Any]", value), len(body))
+        return await _answer_list(call, cast("list[Any]", value), body)
     raise ProblemError(
         400, "malformed", f"the body is {shown(value)}: expected a JSON object (one row) or a list of objects"
     )
@@ -76,7 +76,7 @@ def read_row(call: Call, body: bytes) -> RowsWork | None:
     if call.request.content_type not in _JSON_TYPES or call.request.json_length is not None:
         return None
     call.model.require_ready()
-    return _row_work(call, loads(body))
+    return _row_work(call, loads(body), body)
 
 
 def tell_row(call: Call, texts: Texts) -> Answer:
@@ -92,19 +92,19 @@ def tell_row(call: Call, texts: Texts) -> Answer:
     return json_answer(200, text, call.request.id)
 
 
-def _row_work(call: Call, value: dict[str, Any]) -> RowsWork:
-    model = call.model
+def _row_work(call: Call, value: dict[str, Any], body: bytes) -> RowsWork:
     try:
-        row = model.decoder.decode_one(value)
+        row = call.model.decoder.decode_one(value)
     except RowInvalidError as exc:
-        model.metrics.refused_rows(1)
-        raise rows_problem([exc.at(0)], show_failures=call.show_failures) from None
+        errors = [exc.at(0)]
+        call.refuse(errors, body)
+        raise rows_problem(errors, show_failures=call.show_failures) from None
     return RowsWork((row,), call.origin)
 
 
-async def _answer_row(call: Call, size: int, value: Callable[[], dict[str, Any]]) -> Answer:
+async def _answer_row(call: Call, body: bytes, value: Callable[[], dict[str, Any]]) -> Answer:
     driver = call.model.require_ready()
-    work = await read_body(size, lambda: _row_work(call, value()))
+    work = await read_body(len(body), lambda: _row_work(call, value(), body))
     texts = await driver.submit(
         work,
         deadline=call.deadline,
@@ -121,7 +121,7 @@ def _is_file(call: Call, media: str, body: bytes) -> bool:
     return media in ("multipart/form-data", "application/octet-stream") or media.startswith("image/")
 
 
-async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
+async def _answer_list(call: Call, objects: list[Any], body: bytes) -> Answer:
     model = call.model
     policy = model.settings
     if not objects:
@@ -134,9 +134,9 @@ async def _answer_list(call: Call, objects: list[Any], size: int) -> Answer:
             "fewer rows at a time, or score them with `parity batch`",
         )
     entries: list[bytes | RowError] = [b""] * len(objects)
-    good, places = await read_body(size, lambda: _decoded(model.decoder, objects, entries))
+    good, places = await read_body(len(body), lambda: _decoded(model.decoder, objects, entries))
     if len(good) < len(objects):
-        model.metrics.refused_rows(len(objects) - len(good))
+        call.refuse([entry for entry in entries if isinstance(entry, RowError)], body)
     works = [
         RowsWork(
             tuple(good[start : start + policy.max_batch]),

@@ -21,7 +21,7 @@ import numpy as np
 
 from parity import numerics
 from parity.batch import Batch
-from parity.capture import CaptureWriter, Origin, Scored, Share
+from parity.capture import CaptureWriter, Origin, Refused, Scored, Share
 from parity.codec.oip import describe
 from parity.codec.rows import RowDecoder, dumps, encode_rows
 from parity.engine import Engine
@@ -203,6 +203,13 @@ class ServedModel:
         if self.state != "ready":
             raise self._not_ready()
         return self.driver
+
+    def refuse(self, refused: Refused | None, rows: int) -> None:
+        """Count rows that do not fit, and record their request where there is a capture. For any thread."""
+        self.metrics.refused_rows(rows)
+        if refused is not None and self._capture is not None:
+            with self._capturing:
+                self._capture.offer_refused(refused)
 
     async def load(self, warm_up: Callable[[EngineLike, int], float]) -> None:
         """Load the handler on each slot, warm them up, and open the queue.

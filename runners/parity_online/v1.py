@@ -47,7 +47,7 @@ async def answer(call: Call, body: bytes) -> Answer:
         raise ProblemError(415, "content_type", f"Content-Type {media!r}: this route takes JSON")
     most = model.settings.queue_rows
     asked = await read_body(len(body), lambda: v1.decode_request(model.decoder, body, most_rows=most))
-    require_fitting(call, asked.decoded)
+    require_fitting(call, asked.decoded, body)
     require_good(call, asked.decoded)
     answers = (await score(call, asked.decoded)).whole(call)
     try:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.capture import CaptureSettings, Place, Scored, in_sample, place_of, read_capture
+from parity.capture.format import PREFIX
 from parity.durable import is_temporary
 from tests.capture.recording import SOURCE, Clock, Heard, origin, part_writer, scored
 
@@ -132,8 +133,8 @@ class Broken:
             raise OSError(28, "No space left on device")
         self.place.write(name, data)
 
-    def parts(self) -> list[str]:
-        return self.place.parts()
+    def parts(self, prefix: str = PREFIX) -> list[str]:
+        return self.place.parts(prefix)
 
     def open(self, name: str) -> object:
         return self.place.open(name)

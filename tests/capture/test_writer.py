@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from parity.capture import CaptureSettings, CaptureWriter, Place, place_of, read_capture
+from parity.capture.format import PREFIX
 from tests.capture.recording import INPUTS, OUTPUTS, SOURCE, Heard, scored
 
 WAIT_S = 60.0
@@ -31,8 +32,8 @@ class Held:
         assert self.let_go.wait(WAIT_S)
         self.place.write(name, data)
 
-    def parts(self) -> list[str]:
-        return self.place.parts()
+    def parts(self, prefix: str = PREFIX) -> list[str]:
+        return self.place.parts(prefix)
 
     def open(self, name: str) -> object:
         return self.place.open(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from parity.capture import read_capture
-from parity.codec import oip
+from parity.capture import place_of, read_capture, read_refused
+from parity.codec import arrow, oip
 from parity.codec.rows import RowDecoder
 from parity.errors import ConfigError
 from parity.registry import load_handler
 from parity_online.capturing import hash_key, require_capture_fields
+from parity_online.client import Reply
 from parity_online.process import ServerProcess
 from tests.online.serving import JSON, LINEAR, PROBE, ask, metric, until
 
@@ -162,3 +165,89 @@ def test_a_key_file_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytes
         hash_key(tmp_path / "none")
     monkeypatch.setenv("PARITY_CAPTURE_KEY", "from the environment")
     assert hash_key(None) == b"from the environment"
+
+
+REFUSED = {"features": 1, "account": 1, "name": "x", "at": None}
+
+
+def columns_body(key: str) -> bytes:
+    """One row in columns whose `features` are not eight; the name of a column's values is the protocol's."""
+    return json.dumps({key: {"features": [[1.0]], "account": [1], "name": ["x"], "at": [None]}}).encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("http", ["fast", "asgi"])
+def test_rows_that_do_not_fit_are_recorded_as_they_came(tmp_path: Path, http: str):
+    folder = tmp_path / "captured"
+    loaded = load_handler(LINEAR)
+    good = RowDecoder(loaded.inputs).decode([rows_body("a"), rows_body("b")]).batch
+    table = good.to_table()
+    short = pa.array([[1.0], [2.0] * 8], pa.list_(pa.float32()))
+    stream = arrow.encode_ipc(table.set_column(table.schema.get_field_index("features"), "features", short))
+    tensors = oip_body("d").replace(b'"d"', b"7")
+    large = json.dumps({**REFUSED, "name": "x" * 5000}).encode()
+    v1_body = json.dumps({"instances": [rows_body("ok"), REFUSED]}).encode()
+    path, v2, v1 = "/predictions/linear", "/v2/models/linear/infer", "/v1/models/linear:predict"
+    media = {"Content-Type": "application/vnd.apache.arrow.stream"}
+    asked: list[tuple[str, str, bytes, dict[str, str], int, str, list[int]]] = [
+        ("one", path, json.dumps(REFUSED).encode(), JSON, 400, "rows", [0]),
+        ("list", path, json.dumps([rows_body("ok"), REFUSED, {}]).encode(), JSON, 200, "rows", [1, 2]),
+        ("arrow", path, stream, media, 200, "rows", [0]),
+        ("oip", v2, tensors, JSON, 400, "oip", [0]),
+        ("v1", v1, v1_body, JSON, 400, "v1", [1]),
+        ("columns", v1, columns_body("inputs"), JSON, 400, "v1", [0]),
+        ("large", path, large, JSON, 400, "rows", [0]),
+    ]
+    arguments = [LINEAR, "--capture", str(folder), "--http", http, "--gate", "off"]
+    with ServerProcess([*arguments, "--capture-refused-kb", "4"]) as server:
+        for name, where, body, headers, status, _, _ in asked:
+            got = ask(server.url, "POST", where, body, {**headers, "X-Request-Id": name})
+            assert got[0] == status, (name, got)
+        assert ask(server.url, "POST", path, b"{no json", JSON)[0] == 400
+        refused_rows = sum(len(rows) for *_, rows in asked)
+        assert metric(server.url, "parity_row_errors_total", model="linear", kind="invalid") == refused_rows
+        assert server.stop() == 0
+    tables = list(read_refused(place_of(folder), str(folder)))
+    found = {row["_request_id"]: row for table in tables for row in table.to_pylist()}
+    assert list(found) == [name for name, *_ in asked], "what is no request at all has no rows"
+    for name, _, body, headers, _, wire, rows in asked:
+        row = found[name]
+        assert row["body"] == (None if name == "large" else body), name
+        assert (row["body_bytes"], row["content_type"]) == (len(body), headers["Content-Type"])
+        assert (row["_wire"], row["refused_rows"]) == (wire, len(rows))
+        assert [error["row"] for error in row["errors"]] == rows
+        assert all(error["message"] for error in row["errors"])
+    assert recorded(folder).column("_request_id").to_pylist() == ["list", "arrow"], (
+        "the good rows beside them"
+    )
+
+
+async def infer(target: str, body: bytes) -> Reply:
+    from parity_online.grpc_client import GrpcClient
+
+    async with GrpcClient(target) as client:
+        return await client.infer(body)
+
+
+@pytest.mark.slow
+def test_refused_rows_that_come_by_grpc_or_in_bytes_are_recorded(tmp_path: Path):
+    oip_grpc = pytest.importorskip("parity.codec.oip_grpc")
+    folder = tmp_path / "captured"
+    loaded = load_handler(LINEAR)
+    batch = RowDecoder(loaded.inputs).decode([rows_body("d")]).batch
+    body, length = oip.encode_binary_request(batch)
+    broken = body.replace(b"\x01\x00\x00\x00d", b"\x01\x00\x00\x00\xff")
+    assert broken != body
+    message = oip_grpc.encode_request(batch, "linear").SerializeToString()
+    wrong = message.replace(b"\x01\x00\x00\x00d", b"\x01\x00\x00\x00\xff")
+    assert wrong != message
+    headers = {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(length)}
+    with ServerProcess([LINEAR, "--capture", str(folder), "--grpc-port", "0", "--gate", "off"]) as server:
+        assert ask(server.url, "POST", "/v2/models/linear/infer", broken, headers)[0] == 400
+        assert asyncio.run(infer(server.grpc, wrong)).status == 400
+        assert server.stop() == 0
+    tables = list(read_refused(place_of(folder), str(folder)))
+    by_wire = {row["_wire"]: row for table in tables for row in table.to_pylist()}
+    assert by_wire["oip"]["body"] == broken
+    assert by_wire["oip"]["json_length"] == length
+    assert by_wire["grpc"]["body"] == wrong

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from parity import numerics
-from parity.capture import CaptureSettings
+from parity.capture import CaptureSettings, CaptureWriter, Origin, Refused, Source, place_of
 from parity.compare import Close, Exact, Tolerances
-from parity.errors import ConfigError, NothingComparedError, ReferenceNotFoundError, RunnerError
+from parity.errors import ConfigError, NothingComparedError, ReferenceNotFoundError, RowError, RunnerError
 from parity.profile import Profile
+from parity.registry import load_handler
 from parity.replay import DriftReport, Wanted, replay_capture
 from parity.replay import replaying as module
 from parity.result import Result
@@ -406,3 +407,29 @@ def test_traffic_of_several_handlers_needs_a_name(tmp_path: Path):
 def test_an_empty_folder_is_nothing_to_compare(tmp_path: Path):
     with pytest.raises(NothingComparedError):
         replay_capture(tmp_path, runner=Here())
+
+
+def record_refused(folder: Path, ref: str, version: str, times_ns: list[int]) -> None:
+    """Requests of two rows each that did not fit the schema, at these times."""
+    loaded = load_handler(ref)
+    source = Source(handler="credit", version=version)
+    settings = CaptureSettings(folder=str(folder))
+    writer = CaptureWriter(source, loaded.inputs, loaded.outputs, settings, place_of(folder))
+    errors = [RowError(row, "invalid", "income is a text", "income") for row in range(2)]
+    for number, time_ns in enumerate(times_ns):
+        origin = Origin(f"bad-{number}", "rows", time_ns, 0.0)
+        writer.offer_refused(Refused.of(origin, errors, b"[]", most_bytes=100))
+    assert writer.close()
+
+
+def test_refused_rows_are_counted_and_not_asked_again(captured: Path, tmp_path: Path):
+    handler = str(tmp_path / "old" / "credit")
+    record_refused(captured, handler, "1.0.0", [NOON_NS, NOON_NS + HOUR_NS, NOON_NS + 2 * HOUR_NS])
+    record_refused(captured, handler, "0.9.0", [NOON_NS])
+    report = replay(captured, handler)
+    assert (report.verdict, report.rows) == ("agrees", 100)
+    assert (report.traffic.refused_requests, report.traffic.refused_rows) == (4, 8)
+    assert any("8 rows of 4 requests did not fit the schema" in note for note in report.notes)
+    wanted = Wanted(versions=("1.0.0",), until_ns=NOON_NS + HOUR_NS)
+    assert replay(captured, handler, wanted=wanted).traffic.refused_requests == 1
+    assert replay(captured / "credit", handler).traffic.refused_requests == 4, "its own folder is enough"

@@ -165,12 +165,12 @@ def read_meta(metadata: Mapping[bytes, bytes] | None, where: str) -> PartMeta:
         raise DatasetError(f"{where}: its capture metadata is damaged: {shown(exc)}") from exc
 
 
-def part_name(first_ns: int, boot: str, number: int) -> str:
+def part_name(first_ns: int, boot: str, number: int, prefix: str = PREFIX) -> str:
     """A name that sorts by time, and that no other writer gives: `boot` is the writer's own."""
     moment = datetime.datetime.fromtimestamp(first_ns // 10**9, datetime.UTC)
-    return f"{PREFIX}{moment:%Y%m%dT%H%M%S}{first_ns % 10**9 // 10**6:03d}Z-{boot}-{number:05d}{SUFFIX}"
+    return f"{prefix}{moment:%Y%m%dT%H%M%S}{first_ns % 10**9 // 10**6:03d}Z-{boot}-{number:05d}{SUFFIX}"
 
 
-def is_part(name: str) -> bool:
+def is_part(name: str, prefix: str = PREFIX) -> bool:
     """Whether a file's name is that of a part; what is being written has another."""
-    return name.startswith(PREFIX) and name.endswith(SUFFIX)
+    return name.startswith(prefix) and name.endswith(SUFFIX)

@@ -75,6 +75,11 @@ class Scored:
                 size += column.nbytes
         object.__setattr__(self, "nbytes", size)
 
+    @property
+    def due_rows(self) -> int:
+        """How many rows are lost where it cannot be recorded."""
+        return sum(rows for origin, _, rows in self.shares if origin is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

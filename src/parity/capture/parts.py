@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parity.capture.attempts import Attempts
 from parity.capture.format import METADATA, PartMeta, Source, part_name
 from parity.capture.gathering import Kept, Scored, keep, table_of
 from parity.capture.places import Place
@@ -24,13 +25,8 @@ logger = logging.getLogger(__name__)
 _MIB = 1024 * 1024
 _COMPACT_BATCHES = 64
 _ROW_GROUP_ROWS = 65536
-_BUFFER_FACTOR = 2
+BUFFER_FACTOR = 2
 """While the target fails, so many times `rotate_mb` are kept; later rows are lost."""
-
-FIRST_RETRY_S = 1.0
-LAST_RETRY_S = 60.0
-LOG_EVERY = 100
-"""Of so many failures in a row one is logged."""
 
 
 class CaptureObserver(Protocol):
@@ -93,15 +89,14 @@ class PartWriter:
         self._place = place
         self._observer = observer or NoObserver()
         self._clock = clock
-        self._folder = _folder_name(source.handler)
+        self._folder = folder_name(source.handler)
         self._boot = secrets.token_hex(4)
         self._fresh: list[Kept] = []
         self._tables: list[pa.Table] = []
         self._bytes = 0
         self._rows = 0
         self._since: float | None = None
-        self._retry_at: float | None = None
-        self._failures = 0
+        self._attempts = Attempts(source.handler, clock)
         self._written = 0
         self._lost = 0
         self._lost_before = 0
@@ -114,14 +109,18 @@ class PartWriter:
         due = self._since + self._settings.rotate_s
         if self._bytes >= self._settings.rotate_mb * _MIB:
             due = self._since
-        return due if self._retry_at is None else max(due, self._retry_at)
+        retry_at = self._attempts.retry_at
+        return due if retry_at is None else max(due, retry_at)
 
     def add(self, scored: Scored) -> None:
         """Keep the rows of a batch that belong to the sample, or failed where failures are kept."""
         kept = keep(scored, self._settings.sample, errors=self._settings.keep_errors)
         if kept is None:
             return
-        if self._retry_at is not None and self._bytes >= _BUFFER_FACTOR * self._settings.rotate_mb * _MIB:
+        if (
+            self._attempts.retry_at is not None
+            and self._bytes >= BUFFER_FACTOR * self._settings.rotate_mb * _MIB
+        ):
             self.lose(kept.rows)
             return
         self._fresh.append(kept)
@@ -155,7 +154,8 @@ class PartWriter:
             self._tables = [table]
             self._write(table)
         except Exception as exc:  # noqa: BLE001 - a capture never disturbs the server
-            self._note_failure(exc)
+            self._observer.failed()
+            self._attempts.failed(exc, self._rows)
             return False
         self._observer.captured(table.num_rows)
         self._forget()
@@ -210,36 +210,14 @@ class PartWriter:
         name = part_name(first_ns, self._boot, self._written)
         self._place.write(f"{self._folder}/{name}", sink.getvalue())
 
-    def _note_failure(self, exc: Exception) -> None:
-        self._observer.failed()
-        wait_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(self._failures, 10))
-        self._retry_at = self._clock() + wait_s
-        if self._failures % LOG_EVERY == 0:
-            logger.error(
-                "event=capture_failed handler=%s rows=%d failures=%d error=%s",
-                self._source.handler,
-                self._rows,
-                self._failures + 1,
-                _one_line(exc),
-            )
-        self._failures += 1
-
     def _forget(self) -> None:
-        if self._failures:
-            logger.info(
-                "event=capture_recovered handler=%s failures=%d", self._source.handler, self._failures
-            )
+        self._attempts.over()
         self._tables = []
-        self._bytes = self._rows = self._failures = 0
-        self._since = self._retry_at = None
+        self._bytes = self._rows = 0
+        self._since = None
 
 
-def _folder_name(handler: str) -> str:
+def folder_name(handler: str) -> str:
     """One visible folder for any name: readers of datasets skip what begins with a dot or an underscore."""
     name = quote(handler, safe=" ()@,+=")
     return f"%{ord(name[0]):02X}{name[1:]}" if name[0] in "._" else name
-
-
-def _one_line(exc: Exception) -> str:
-    text = f"{type(exc).__name__}: {exc}".replace('"', "'").replace("\n", " ")
-    return f'"{text}"'

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from parity.capture.format import is_part
+from parity.capture.format import PREFIX, is_part
 from parity.durable import publish, temporary
 from parity.errors import ConfigError, DatasetError
 
@@ -20,11 +20,11 @@ class Place(Protocol):
         ...
 
     def write(self, name: str, data: pa.Buffer) -> None:
-        """Write a file; `name` may have one folder in it. Raises OSError or whatever the target raises."""
+        """Write a file; `name` may have folders in it. Raises OSError or whatever the target raises."""
         ...
 
-    def parts(self) -> list[str]:
-        """The names of the parts, in folders too, sorted; raises DatasetError when the folder is absent."""
+    def parts(self, prefix: str = PREFIX) -> list[str]:
+        """The names of files that begin so, in folders too, by time; raises DatasetError without a folder."""
         ...
 
     def open(self, name: str) -> Any:
@@ -70,8 +70,9 @@ class LocalPlace:
     def write(self, name: str, data: pa.Buffer) -> None:
         """See `Place`."""
         path = self._root / name
-        if path.parent != self._root:
-            path.parent.mkdir(exist_ok=True)  # not its parents: a folder that was removed stays so
+        for folder in reversed(path.relative_to(self._root).parents):
+            if folder.name:
+                (self._root / folder).mkdir(exist_ok=True)  # not the root: one that was removed stays so
         try:
             with temporary(path).open("wb") as file:
                 file.write(cast("Any", data))
@@ -80,11 +81,11 @@ class LocalPlace:
             temporary(path).unlink(missing_ok=True)
             raise
 
-    def parts(self) -> list[str]:
+    def parts(self, prefix: str = PREFIX) -> list[str]:
         """See `Place`."""
         if not self._root.is_dir():
             raise DatasetError(f"no folder {str(self._root)!r}; name the one that was given to --capture")
-        found = [path for path in self._root.rglob("*") if is_part(path.name) and path.is_file()]
+        found = [path for path in self._root.rglob("*") if is_part(path.name, prefix) and path.is_file()]
         return sorted((path.relative_to(self._root).as_posix() for path in found), key=_by_time)
 
     def open(self, name: str) -> Any:
@@ -114,15 +115,15 @@ class RemotePlace:
             self._filesystem.makedirs(f"{self._root}/{folder}", exist_ok=True)
         self._filesystem.pipe_file(f"{self._root}/{name}", data.to_pybytes())
 
-    def parts(self) -> list[str]:
+    def parts(self, prefix: str = PREFIX) -> list[str]:
         """See `Place`."""
         try:
             found = cast("list[str]", self._filesystem.find(self._root))
         except FileNotFoundError:
             found = []
-        prefix = f"{self._root.lstrip('/')}/"
-        names = [path.lstrip("/").removeprefix(prefix) for path in found]
-        return sorted((name for name in names if is_part(name.rpartition("/")[2])), key=_by_time)
+        root = f"{self._root.lstrip('/')}/"
+        names = [path.lstrip("/").removeprefix(root) for path in found]
+        return sorted((name for name in names if is_part(name.rpartition("/")[2], prefix)), key=_by_time)
 
     def open(self, name: str) -> Any:
         """See `Place`."""

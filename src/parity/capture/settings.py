@@ -23,6 +23,8 @@ class CaptureSettings:
         rotate_mb: a part is written when its rows take so many MiB in memory.
         rotate_s: a part is written when its first row has waited so long, in seconds.
         queue_mb: most MiB of rows that wait to be recorded; beyond it rows are lost, and counted.
+        refused_kb: most KiB of the body of a request with rows that do not fit the schema; of larger ones all
+            but the body is recorded. 0 records no refused requests.
         drop: fields that are not recorded: `name` for an input and an output of that name, `input.name` or
             `output.name` for one of them.
         hash: fields of which only a keyed hash is recorded, named as in `drop`.
@@ -38,6 +40,7 @@ class CaptureSettings:
     rotate_mb: float = 32.0
     rotate_s: float = 60.0
     queue_mb: float = 64.0
+    refused_kb: float = 256.0
     drop: tuple[str, ...] = ()
     hash: tuple[str, ...] = ()
     key: bytes = field(default=b"", repr=False)
@@ -53,6 +56,8 @@ class CaptureSettings:
             value = getattr(self, name)
             if not _is_number(value) or value <= 0:
                 raise _wrong(name, value, "a number above 0")
+        if not _is_number(self.refused_kb) or self.refused_kb < 0:
+            raise _wrong("refused_kb", self.refused_kb, "a number of KiB; 0 records no refused requests")
         for name in ("drop", "hash"):
             found: object = getattr(self, name)
             if not isinstance(found, list | tuple) or not all(

@@ -16,6 +16,8 @@ from parity.capture.format import Source
 from parity.capture.gathering import Scored
 from parity.capture.parts import CaptureObserver, PartWriter
 from parity.capture.places import Place
+from parity.capture.privacy import Privacy
+from parity.capture.refused import Refused, RefusedWriter
 from parity.capture.settings import CaptureSettings
 from parity.schema import Schema
 
@@ -31,7 +33,7 @@ CLOSE_S = 10.0
 class CaptureWriter:
     """Records what a server answers, on a thread of its own.
 
-    `offer` may be called by one thread at a time; it costs some microseconds a batch.
+    `offer` and `offer_refused` may be called by one thread at a time; they cost some microseconds.
 
     Args:
         source: what answers the rows.
@@ -55,10 +57,19 @@ class CaptureWriter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._parts = PartWriter(source, inputs, outputs, settings, place, observer=observer, clock=clock)
+        self._refused = RefusedWriter(
+            source,
+            Privacy.of(settings, inputs, outputs),
+            settings,
+            place,
+            lose=self._parts.lose,
+            observer=observer,
+            clock=clock,
+        )
         self._name = source.handler
         self._clock = clock
         self._limit_bytes = settings.queue_mb * _MIB
-        self._queue: queue.SimpleQueue[tuple[Scored | object, int]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Scored | Refused | object, int]] = queue.SimpleQueue()
         self._is_closed = False
         # Each counter is written by one thread only, so that none needs a lock.
         self._offered_bytes = 0
@@ -70,15 +81,11 @@ class CaptureWriter:
 
     def offer(self, scored: Scored) -> None:
         """Have a batch recorded, or lose it when the queue is full. Never waits and never raises."""
-        if self._is_closed:
-            return
-        size = scored.nbytes
-        waiting = self._offered_bytes - self._taken_bytes
-        if waiting and waiting + size > self._limit_bytes:
-            self._offered_lost_rows += sum(rows for origin, _, rows in scored.shares if origin is not None)
-            return
-        self._offered_bytes += size
-        self._queue.put((scored, size))
+        self._offer(scored)
+
+    def offer_refused(self, refused: Refused) -> None:
+        """Have a request recorded whose rows did not fit, or lose it. Never waits and never raises."""
+        self._offer(refused)
 
     def close(self, timeout_s: float = CLOSE_S) -> bool:
         """Write what there is and end the thread; whether it ended in time. Later offers are ignored."""
@@ -90,6 +97,17 @@ class CaptureWriter:
             logger.error("event=capture_close_timeout handler=%s seconds=%g", self._name, timeout_s)
         return not self._thread.is_alive()
 
+    def _offer(self, offered: Scored | Refused) -> None:
+        if self._is_closed:
+            return
+        size = offered.nbytes
+        waiting = self._offered_bytes - self._taken_bytes
+        if waiting and waiting + size > self._limit_bytes:
+            self._offered_lost_rows += offered.due_rows
+            return
+        self._offered_bytes += size
+        self._queue.put((offered, size))
+
     def _work(self) -> None:
         is_open = True
         while is_open:
@@ -100,16 +118,21 @@ class CaptureWriter:
                     is_open = waiting is not _CLOSE
                     if isinstance(waiting, Scored):
                         self._parts.add(waiting)
+                    elif isinstance(waiting, Refused):
+                        self._refused.add(waiting)
                 self._parts.tick()
+                self._refused.tick()
             except Exception as exc:
                 logger.error("event=capture_failed handler=%s", self._name, exc_info=exc)
+        if not self._refused.flush():
+            self._refused.give_up()
         if not self._parts.flush():
             self._parts.give_up()
 
-    def _take(self) -> Scored | object | None:
-        """The next batch, `_CLOSE`, or None when something is to be written before one came."""
-        due_at = self._parts.due_at
-        wait_s = None if due_at is None else max(0.0, due_at - self._clock())
+    def _take(self) -> Scored | Refused | object | None:
+        """What was offered next, `_CLOSE`, or None when something is to be written before that came."""
+        due = [due_at for due_at in (self._parts.due_at, self._refused.due_at) if due_at is not None]
+        wait_s = max(0.0, min(due) - self._clock()) if due else None
         try:
             waiting, size = self._queue.get(timeout=wait_s)
         except queue.Empty:

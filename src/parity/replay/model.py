@@ -29,6 +29,8 @@ class Traffic:
         rates: the shares of requests that were recorded.
         keeps_errors: whether failed rows were recorded beside the sample, so that there are more than usual.
         hidden: columns that were dropped or hashed.
+        refused_requests: recorded requests with rows that did not fit the schema; they are not asked again.
+        refused_rows: how many such rows they had.
     """
 
     folder: str
@@ -41,6 +43,8 @@ class Traffic:
     rates: tuple[float, ...] = ()
     keeps_errors: bool = False
     hidden: tuple[str, ...] = ()
+    refused_requests: int = 0
+    refused_rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from parity.profile import Profile
 from parity.registry import HANDLER_FILE, Runner, find_runner, load_handler
 from parity.replay.fitting import Assumptions, answers, question
 from parity.replay.model import DriftReport, NotReplayable, Traffic
-from parity.replay.selection import Portion, Wanted, portions
+from parity.replay.selection import Portion, Wanted, count_refused, portions
 from parity.replay.tally import Tally, moment_text
 
 DEFAULT_RUNNER = "batch"
@@ -217,6 +217,7 @@ class _TrafficTally:
 
     def __init__(self, capture: Capture, wanted: Wanted) -> None:
         self._folder = capture.folder
+        self._refused_requests, self._refused_rows = count_refused(capture, wanted)
         self._metas = [part.meta for part in capture.parts if wanted.takes(part.meta)]
         self._rows = 0
         self._first: int | None = None
@@ -250,6 +251,8 @@ class _TrafficTally:
             rates=tuple(sorted({meta.sample for meta in metas})),
             keeps_errors=any(meta.keep_errors for meta in metas),
             hidden=tuple(sorted({name for meta in metas for name in (*meta.dropped, *meta.hashed)})),
+            refused_requests=self._refused_requests,
+            refused_rows=self._refused_rows,
         )
 
     def notes(self) -> list[str]:
@@ -261,6 +264,11 @@ class _TrafficTally:
         if any(meta.keep_errors and meta.sample < 1 for meta in self._metas):
             found.append(
                 "failed rows were recorded beside the sample: there are more of them than in the traffic"
+            )
+        if self._refused_requests:
+            found.append(
+                f"{self._refused_rows} rows of {self._refused_requests} requests did not fit the schema when "
+                "they came; they had no answer, and are not asked again (see the folder _refused)"
             )
         if self._rows == 0:
             found.append("no recorded row is of the versions and times that were asked for")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parity.capture import Capture, PartMeta, in_sample
+from parity.capture import Capture, PartMeta, in_sample, place_of, read_refused
 from parity.errors import ConfigError, shown
 
 PIECE_ROWS = 8192
@@ -148,6 +148,23 @@ def portions(
     for pile in piles.values():
         if pile.rows:
             yield pile.portion()
+
+
+def count_refused(capture: Capture, wanted: Wanted) -> tuple[int, int]:
+    """How many recorded requests had rows that did not fit the schema, and how many such rows.
+
+    Raises:
+        DatasetError: a file of refused requests cannot be read.
+    """
+    requests = rows = 0
+    columns = ["_request_id", "_time", "_handler", "_version", "refused_rows"]
+    for table in read_refused(place_of(capture.folder), capture.folder, columns):
+        for found in wanted.of(table).select(columns[2:]).to_pylist():
+            is_wanted = not wanted.versions or found["_version"] in wanted.versions
+            if found["_handler"] in capture.handlers and is_wanted:
+                requests += 1
+                rows += found["refused_rows"]
+    return requests, rows
 
 
 def moment_ns(text: str, option: str) -> int:
