@@ -92,9 +92,9 @@ class Admission:
     ) -> Answer:
         """Count an answer, and give it the headers that every one has."""
         seconds = time.perf_counter() - started
-        model.metrics.answered(route.name, seconds)
         if self._spans is not None:
             self._spans.record(request, (model.name, model.version), route.name, 200, seconds)
+        model.metrics.answered(route.name, seconds, request.trace)
         if self._settings.access_log:
             log_request(logging.INFO, "request", route.name, model, request, 200, seconds)
         if request.trace is not None:
@@ -108,10 +108,10 @@ class Admission:
     def left(self, route: Route, model: ServedModel, request: Request, started: float) -> None:
         """Count a request whose client did not wait."""
         seconds = time.perf_counter() - started
-        model.metrics.failed(route.name, seconds, CLIENT_LEFT, "client_left")
         if self._spans is not None:
             who = (model.name, model.version)
             self._spans.record(request, who, route.name, CLIENT_LEFT, seconds, "client_left")
+        model.metrics.failed(route.name, seconds, CLIENT_LEFT, "client_left", request.trace)
         level = logging.INFO if self._settings.access_log else logging.DEBUG
         log_request(
             level, "request_failed", route.name, model, request, CLIENT_LEFT, seconds, kind="client_left"
@@ -123,7 +123,6 @@ class Admission:
         """The answer to a request with this error, logged and counted."""
         problem = as_problem(error)
         request_id = request.id if request.id is not None else new_id()
-        model.metrics.failed(route.name, seconds, problem.status, problem.kind)
         unforeseen = problem.kind == "internal"
         level = _LEVELS.get(problem.status, logging.INFO)
         if self._settings.access_log:
@@ -132,6 +131,7 @@ class Admission:
         if self._spans is not None:
             who = (model.name, model.version)
             self._spans.record(request, who, route.name, problem.status, seconds, problem.kind)
+        model.metrics.failed(route.name, seconds, problem.status, problem.kind, request.trace)
         log_request(
             level,
             "request_failed",

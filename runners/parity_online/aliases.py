@@ -33,6 +33,16 @@ Series = tuple[tuple[tuple[str, str], ...], float]
 """Labels and a value."""
 
 
+@dataclass(frozen=True)
+class Family:
+    """One alias: its name, its kind ("counter" or "gauge"), what it is, and its series."""
+
+    name: str
+    kind: str
+    doc: str
+    series: Sequence[Series]
+
+
 @dataclass
 class Tally:
     """What the aliases of one model are made from; it outlives a reload, as a counter must.
@@ -108,16 +118,20 @@ class Aliases:
         """What a model's aliases are counted in; None where none are wanted."""
         return self._tallies.setdefault((name, version), Tally()) if self._chosen else None
 
-    def text(self) -> bytes:
-        """The aliases in the Prometheus text format. Their counters do not end in `_total`, as there."""
-        families: list[str] = []
+    def text(self, counter: str = "counter") -> bytes:
+        """The aliases in the Prometheus text format. Their counters do not end in `_total`, as there.
+
+        Args:
+            counter: what counters are said to be.
+        """
+        families: list[Family] = []
         if "triton" in self._chosen:
             families += self._triton()
         if "torchserve" in self._chosen:
             families += self._torchserve()
-        return "".join(families).encode()
+        return "".join(_text(family, counter) for family in families).encode()
 
-    def _triton(self) -> Iterator[str]:
+    def _triton(self) -> Iterator[Family]:
         def of(count: Callable[[Tally], float]) -> list[Series]:
             return [
                 ((("model", name), ("version", version)), count(tally))
@@ -144,21 +158,21 @@ class Aliases:
             ),
         ]
         for name, doc, count in counted:
-            yield _family(f"nv_inference_{name}", "counter", doc, of(count))
+            yield Family(f"nv_inference_{name}", "counter", doc, of(count))
         for stage, name in _COMPUTES.items():
-            yield _family(
+            yield Family(
                 f"nv_inference_compute_{name}_duration_us",
                 "counter",
                 f"Cumulative compute {name} duration in microseconds",
                 of(lambda tally, stage=stage: _microseconds(tally.stages_s.get(stage, 0.0))),
             )
-        yield _family(
+        yield Family(
             "nv_inference_request_failure",
             "counter",
             "Number of failed inference requests, all batch sizes",
             list(self._failures()),
         )
-        yield _family(
+        yield Family(
             "nv_inference_pending_request_count",
             "gauge",
             "Instantaneous number of pending requests awaiting execution per-model.",
@@ -173,7 +187,7 @@ class Aliases:
             for reason, count in counts.items():
                 yield (("model", name), ("reason", reason), ("version", version)), count
 
-    def _torchserve(self) -> Iterator[str]:
+    def _torchserve(self) -> Iterator[Family]:
         host = (("Level", "Host"), ("Hostname", self._hostname))
 
         def of(count: Callable[[Tally], float]) -> list[Series]:
@@ -186,19 +200,19 @@ class Aliases:
             ]
 
         tallies = list(self._tallies.values())
-        yield _family(
+        yield Family(
             "ts_inference_requests_total",
             "counter",
             "Total number of inference requests",
             of(lambda tally: sum(tally.statuses.copy().values())),
         )
-        yield _family(
+        yield Family(
             "ts_inference_latency_microseconds",
             "counter",
             "Cumulative inference duration in microseconds",
             of(lambda tally: _microseconds(tally.success_s)),
         )
-        yield _family(
+        yield Family(
             "ts_queue_latency_microseconds",
             "counter",
             "Cumulative queue duration in microseconds",
@@ -211,17 +225,17 @@ class Aliases:
                 for status, count in tally.statuses.copy().items()
                 if status // 100 == hundred
             )
-            yield _family(
+            yield Family(
                 f"Requests{hundred}XX", "counter", f"Requests answered with a {hundred}xx", [(host, total)]
             )
         if tallies:
             waits_ms = max(tally.last_queue_s for tally in tallies) * 1000.0
-            yield _family("QueueTime", "gauge", "Last time in the queue in milliseconds", [(host, waits_ms)])
+            yield Family("QueueTime", "gauge", "Last time in the queue in milliseconds", [(host, waits_ms)])
         for name, doc, stages in (
             ("PredictionTime", "Last batch's time in all stages in milliseconds", tuple(_COMPUTES)),
             ("HandlerTime", "Last batch's time in the handler in milliseconds", tuple(_COMPUTES)),
         ):
-            yield _family(
+            yield Family(
                 name,
                 "gauge",
                 doc,
@@ -249,11 +263,12 @@ def _microseconds(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
-def _family(name: str, kind: str, doc: str, series: Iterable[Series]) -> str:
-    lines = [f"# HELP {name} {doc}", f"# TYPE {name} {kind}"]
-    for labels, value in series:
+def _text(family: Family, counter: str) -> str:
+    kind = counter if family.kind == "counter" else family.kind
+    lines = [f"# HELP {family.name} {family.doc}", f"# TYPE {family.name} {kind}"]
+    for labels, value in family.series:
         told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-        lines.append(f"{name}{{{told}}} {value}")
+        lines.append(f"{family.name}{{{told}}} {value}")
     return "\n".join(lines) + "\n"
 
 

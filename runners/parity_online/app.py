@@ -24,6 +24,7 @@ from parity_online.served import ServedModel
 SERVER_NAME = "parity"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "parameters", "statistics")
 
+_VARY = {"vary": "Accept"}
 _MANAGEMENT_BODY_BYTES = 65536
 
 
@@ -70,8 +71,10 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
         return _json(status.form(models.find(name, version)))
 
     @app.get("/metrics", tags=["operations"], summary="Prometheus metrics", response_class=Response)
-    def show_metrics() -> Response:
-        return Response(families.text(), media_type=metrics.CONTENT_TYPE)
+    def show_metrics(request: Request) -> Response:
+        if metrics.asks_for_open(request.headers.get("accept", "")):
+            return Response(families.open_text(), media_type=metrics.OPEN_CONTENT_TYPE, headers=_VARY)
+        return Response(families.text(), media_type=metrics.CONTENT_TYPE, headers=_VARY)
 
     @app.exception_handler(ProblemError)
     @app.exception_handler(HTTPException)

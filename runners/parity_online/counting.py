@@ -5,12 +5,17 @@ For one thread only, the event loop's.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import Exemplar, HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.samples import Timestamp
 from prometheus_client.utils import floatToGoString
+
+Traced = tuple[str, float, float]
+"""A trace's id, a value, and its time in seconds since 1970."""
 
 
 class LoopHistogram(Collector):
@@ -46,25 +51,41 @@ class LoopHistogram(Collector):
         texts = [*(floatToGoString(bound) for bound in self._bounds), "+Inf"]
         for values, child in self._children.items():
             total = 0
-            buckets: list[tuple[str, float]] = []
-            for text, count in zip(texts, child.counts, strict=True):
+            buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+            for text, count, traced in zip(texts, child.counts, child.traced, strict=True):
                 total += count
-                buckets.append((text, total))
+                buckets.append((text, total) if traced is None else (text, total, _exemplar(traced)))
             family.add_metric(values, buckets, child.sum)
         yield family
 
 
 class LoopHistogramChild:
-    """One histogram: `counts` per bucket, the last for what is above all bounds, and the `sum`."""
+    """One histogram: `counts` per bucket, the last for what is above all bounds, and the `sum`.
 
-    __slots__ = ("_bounds", "counts", "sum")
+    `traced` has for each bucket the last value of a traced request: the trace, the value, and when it was.
+    """
+
+    __slots__ = ("_bounds", "counts", "sum", "traced")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
+        self.traced: list[Traced | None] = [None] * (len(bounds) + 1)
 
     def observe(self, value: float) -> None:
         """Count one value."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
+
+    def observe_traced(self, value: float, trace: str) -> None:
+        """Count one value of a request that belongs to this trace."""
+        place = bisect_left(self._bounds, value)
+        self.counts[place] += 1
+        self.sum += value
+        self.traced[place] = (trace, value, time.time())
+
+
+def _exemplar(traced: Traced) -> Exemplar:
+    trace, value, moment = traced
+    return Exemplar({"trace_id": trace}, value, Timestamp(int(moment), int(moment % 1 * 1e9)))

@@ -10,18 +10,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from parity.result import Result
 from parity_online.aliases import Aliases, AliasSet
 from parity_online.counting import LoopHistogram
 from parity_online.statistics import Statistics
+from parity_online.trace import Trace
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+OPEN_CONTENT_TYPE = openmetrics.CONTENT_TYPE_LATEST
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _LABELS = ("model", "version")
+_EOF = b"# EOF\n"
 STAGES = ("preprocess", "inference", "postprocess")
 PROTOCOLS = ("predictions", "v2", "grpc", "v1")
 
@@ -114,6 +118,15 @@ class Metrics:
     def text(self) -> bytes:
         """Everything, in the Prometheus text format."""
         return generate_latest(self.registry) + self.aliases.text()
+
+    def open_text(self) -> bytes:
+        """The same as OpenMetrics, with the traces of requests as exemplars of `parity_request_seconds`.
+
+        The aliases keep their names: as counters they would have to end in `_total`, so they are of no
+        known type here.
+        """
+        ours = openmetrics.generate_latest(self.registry)
+        return ours.removesuffix(_EOF) + self.aliases.text(counter="unknown") + _EOF
 
     def _histogram(self, name: str, doc: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
         return Histogram(name, doc, labels, buckets=buckets, registry=self.registry)
@@ -257,17 +270,25 @@ class ModelMetrics:
         """So many rows did not fit the schema."""
         self._row_errors["invalid"].inc(rows)
 
-    def answered(self, protocol: str, seconds: float) -> None:
+    def answered(self, protocol: str, seconds: float, trace: Trace | None = None) -> None:
         """A request was answered 200."""
-        self._request_seconds[protocol].observe(seconds)
+        if trace is not None and trace.is_sampled:
+            self._request_seconds[protocol].observe_traced(seconds, trace.id)
+        else:
+            self._request_seconds[protocol].observe(seconds)
         self._ok[protocol].inc()
         self.statistics.answered(seconds)
         if self._tally is not None:
             self._tally.answered(seconds)
 
-    def failed(self, protocol: str, seconds: float, status: int, kind: str) -> None:
+    def failed(
+        self, protocol: str, seconds: float, status: int, kind: str, trace: Trace | None = None
+    ) -> None:
         """A request was answered with an error, or its client left (499)."""
-        self._request_seconds[protocol].observe(seconds)
+        if trace is not None and trace.is_sampled:
+            self._request_seconds[protocol].observe_traced(seconds, trace.id)
+        else:
+            self._request_seconds[protocol].observe(seconds)
         self._metrics.answers.labels(*self._labels, protocol, str(status)).inc()
         self._metrics.errors.labels(*self._labels, kind).inc()
         self.statistics.failed(seconds)
@@ -275,3 +296,24 @@ class ModelMetrics:
             self._tally.failed(status, kind)
         if kind in self._rejected:
             self._rejected[kind].inc()
+
+
+def asks_for_open(accept: str) -> bool:
+    """Whether a scraper's `Accept` would rather have OpenMetrics (1.0 or 0.0.1) than the classic text."""
+    best = {True: 0.0, False: 0.0}
+    for entry in accept.lower().split(","):
+        media, *parameters = (part.strip() for part in entry.split(";"))
+        told = {key: value for key, _, value in (parameter.partition("=") for parameter in parameters)}
+        is_open = media == "application/openmetrics-text"
+        if is_open and told.get("version", "1.0.0") not in ("1.0.0", "0.0.1"):
+            continue
+        if is_open or media in ("text/plain", "text/*"):
+            best[is_open] = max(best[is_open], _quality(told.get("q", "1")))
+    return best[True] > 0 and best[True] >= best[False]
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

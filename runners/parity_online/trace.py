@@ -16,6 +16,7 @@ RESPONSE_HEADER = b"traceresponse"
 _PARENT = re.compile(
     rb"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
 )
+_SAMPLED = ("01", "03")
 
 
 @dataclass(slots=True)
@@ -33,6 +34,11 @@ class Trace:
     parent: str
     flags: str
     span: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether somebody keeps its spans."""
+        return self.flags in _SAMPLED
 
     @property
     def response(self) -> tuple[bytes, bytes]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from parity_online.process import ServerProcess
@@ -159,6 +160,27 @@ def test_a_trace_goes_through_grpc(told: Told):
             )
     assert dict(caught.value.trailing_metadata())["traceresponse"].startswith(f"00-{TRACE}-")
     assert told.of("g-1")["trace"] == told.of("g-2")["trace"] == TRACE
+
+
+@pytest.mark.slow
+def test_a_slow_requests_trace_is_an_exemplar_where_the_scraper_asks_for_openmetrics(told: Told):
+    kept, dropped = "1" * 32, "2" * 32
+    assert send(told, {"id": 1}, "e-1", traceparent=f"00-{kept}-{PARENT}-01")[0] == 200
+    assert send(told, {"id": 1}, "e-2", traceparent=f"00-{dropped}-{PARENT}-00")[0] == 200
+    prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+    _, headers, body = ask(told.server.url, "GET", "/metrics", None, {"Accept": prometheus})
+    assert headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    families = {family.name: family for family in open_families(body.decode())}
+    exemplars = [
+        (sample.labels["model"], sample.exemplar.labels["trace_id"])
+        for sample in families["parity_request_seconds"].samples
+        if sample.exemplar is not None
+    ]
+    assert ("probe", kept) in exemplars
+    assert dropped not in body.decode()
+    _, headers, body = ask(told.server.url, "GET", "/metrics", None, {"Accept": "text/plain"})
+    assert headers["content-type"].startswith("text/plain")
+    assert kept not in body.decode()
 
 
 @pytest.mark.slow
