@@ -18,6 +18,7 @@ from parity_online.admission import Admission
 from parity_online.compression import is_worth_encoding, read_encoded, write_encoded
 from parity_online.keys import (
     Keys,
+    is_local,
     is_loopback,
     is_open,
     require_local_host,
@@ -120,12 +121,12 @@ class FastPath:
 
         Raises:
             ProblemError: (401, 403) see `Keys.require`; (403) a page of another site, or one that gives its
-            own name our address, asks to manage.
+            own name our address, asks to manage, or for the status page.
         """
         if scope_of(scope["path"]) == "manage":
             require_same_site(scope["headers"])
-            if self._keys is None and is_loopback(self._settings.host):
-                require_local_host(scope["headers"])
+        if self._keys is None and is_loopback(self._settings.host) and is_local(scope["path"]):
+            require_local_host(scope["headers"])
         if self._keys is None:
             return
         try:

@@ -32,6 +32,7 @@ CHALLENGE = b'Bearer realm="parity", Basic realm="parity"'
 
 _LINE = re.compile(r"(?P<scope>\S+)\s+(?P<name>\S+)\s+sha256:(?P<digest>[0-9a-fA-F]{64})")
 _OPEN = re.compile(r"/v2/health/(live|ready)|/ping|/v2/models/[^/]+(/versions/[^/]+)?/ready")
+_PAGE = ("/", "/status.json", "/form.json")
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,14 @@ def scope_of(path: str) -> Scope:
     return "manage" if path.startswith("/v2/repository") else "infer"
 
 
+def is_local(path: str) -> bool:
+    """Whether a server that is bound to loopback and asks for no keys answers this path to local names only.
+
+    Managing is, and so is the status page, which tells of handlers, versions and why one is not ready.
+    """
+    return path in _PAGE or scope_of(path) == "manage"
+
+
 def require_same_site(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Refuse what a browser sends for a page of another site; other clients say nothing of pages.
 
@@ -119,8 +128,8 @@ def require_local_host(headers: Iterable[tuple[bytes, bytes]]) -> None:
         raise ProblemError(
             403,
             "cross_site",
-            f"Host {shown(host)}: this server is bound to loopback, and without API keys it is managed under "
-            "localhost or 127.0.0.1 only; ask there, or start it with --api-keys",
+            f"Host {shown(host)}: this server is bound to loopback, and without API keys it is managed and "
+            "shows its status page under localhost or 127.0.0.1 only; ask there, or start it with --api-keys",
         )
 
 

@@ -296,6 +296,9 @@ def test_tls_files_that_are_not_there_are_told():
         ServerSettings(tls_key=Path(__file__))
 
 
+STATUS_PAGE = ("/", "/status.json", "/form.json?name=linear")
+
+
 @pytest.mark.parametrize(
     ("headers", "is_let_in"),
     [
@@ -348,11 +351,24 @@ def test_a_site_that_calls_itself_by_our_address_manages_nothing_unless_it_has_a
         status, _, answer = ask(server.url, "POST", path, b"", evil)
         assert (status, "'evil.example'" in answer["error"]) == (403, True)
         assert ask(server.url, "GET", "/v2/health/ready", headers=evil)[0] == 200
+        for page in STATUS_PAGE:
+            status, _, answer = ask(server.url, "GET", page, headers=evil)
+            assert (status, "'evil.example'" in answer["error"]) == (403, True), page
+            assert ask(server.url, "GET", page, headers={"Host": "localhost:8000"})[0] == 200, page
         assert ask(server.url, "POST", path, b"", {"Sec-Fetch-Site": "same-origin"})[0] == 200
     arguments = [LINEAR, "--management", "--gate", "off", "--api-keys", str(tmp_path / "keys")]
     with ServerProcess(arguments) as server:
         assert ask(server.url, "POST", path, b"", evil)[0] == 401
         assert ask(server.url, "POST", path, b"", {**evil, "X-API-Key": key})[0] == 200
+        assert ask(server.url, "GET", "/status.json", headers=evil)[0] == 401, "a key is asked for instead"
+
+
+@pytest.mark.slow
+def test_the_status_page_of_a_server_that_others_reach_is_shown_under_any_name():
+    with ServerProcess([LINEAR, "--gate", "off", "--host", "0.0.0.0"]) as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        for page in STATUS_PAGE:
+            assert ask(url, "GET", page, headers={"Host": "models.example"})[0] == 200, page
 
 
 @pytest.mark.slow
