@@ -94,7 +94,14 @@ def refused(hint: Any) -> list[Any]:
     if any(get_origin(kind) is Literal for kind in kinds):
         return ["no such", "", None, 3, True, [], NAN, ARRAY]
     lists = [BAD[kind] for kind in kinds if kind is not type(None)]
-    return [value for value in lists[0] if not (value is None and type(None) in kinds)]
+    return [value for value in lists[0] if not any(is_one(value, kind) for kind in kinds)]
+
+
+def is_one(value: Any, kind: Any) -> bool:
+    """Whether a value is None, or a list of what the type is a sequence of."""
+    if value is None or not isinstance(value, list):
+        return value is None and kind is type(None)
+    return get_origin(kind) is Sequence and {type(item) for item in value} == set(get_args(kind))
 
 
 def test_every_operation_has_a_sound_call_with_all_its_arguments() -> None:

@@ -44,6 +44,44 @@ def test_nms_is_what_its_definition_says(boxes: torch.Tensor, random: Any, iou: 
     assert limited.tolist() == [high[index] for index in rest.tolist()][:2]
 
 
+@given(st.lists(some_boxes(), max_size=4), st.randoms(use_true_random=False))
+def test_nms_of_several_pictures_is_that_of_each(each: list[torch.Tensor], random: Any) -> None:
+    scores = [torch.tensor([random.choice([0.25, 0.5, 0.75]) for _ in boxes]) for boxes in each]
+    classes = [torch.tensor([random.choice([0, 1]) for _ in boxes], dtype=torch.int64) for boxes in each]
+    found = vision.nms(each, scores, iou=0.3, classes=classes, min_score=0.5, limit=3)
+    assert isinstance(found, list)
+    for kept, *one in zip(found, each, scores, classes, strict=True):
+        alone = vision.nms(one[0], one[1], iou=0.3, classes=one[2], min_score=0.5, limit=3)
+        assert torch.equal(kept, alone)
+    for kept, boxes, worth in zip(vision.nms(tuple(each), tuple(scores), iou=0.3), each, scores, strict=True):
+        assert kept.tolist() == oracle_places.kept(boxes.tolist(), worth.tolist(), [0] * len(boxes), 0.3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"scores": [torch.ones(1)]},
+            "nms: scores of 1 beside boxes of 2 images; expected a list with those",
+        ),
+        (
+            {"scores": torch.ones(1)},
+            "nms: scores a torch.Tensor .* beside boxes of 2 images; expected a list",
+        ),
+        ({"classes": [torch.zeros(1)] * 3}, "nms: classes of 3 beside boxes of 2 images"),
+        ({"scores": [torch.ones(1), torch.ones(2)]}, r"expected a float tensor of shape \(1,\) \(image 1\)"),
+        ({"boxes": [torch.zeros(1, 4), None]}, r"expected a float tensor of shape \(k, 4\) \(image 1\)"),
+        ({"boxes": torch.zeros(1, 4)}, "expected a float tensor of shape"),
+        ({"iou": 2}, "iou 2; expected a number from 0 to 1$"),
+        ({"boxes": [], "scores": [], "iou": 2}, "iou 2; expected a number from 0 to 1$"),
+    ],
+)
+def test_what_are_no_detections_of_several_pictures_is_refused(changed: dict[str, Any], said: str) -> None:
+    sound: dict[str, Any] = {"boxes": [torch.zeros(1, 4)] * 2, "scores": [torch.ones(1)] * 2, "iou": 0.5}
+    with pytest.raises(ConfigError, match=said):
+        vision.nms(**{**sound, **changed})
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_a_score_that_is_written_as_the_least_one_is_kept(dtype: torch.dtype) -> None:
     boxes = torch.tensor([[0.0, 0, 1, 1], [2, 2, 4, 4]])

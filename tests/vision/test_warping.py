@@ -17,7 +17,7 @@ from parity.errors import ConfigError
 from parity.vision import Images
 from parity.vision.fastpaths import definitions_only
 from tests.vision import oracle_places
-from tests.vision.pictures import images, noise, sides
+from tests.vision.pictures import images, noise, ragged, sides
 
 T1 = 1e-4 * 255
 
@@ -157,6 +157,33 @@ def test_large_pictures_have_their_places_in_float64() -> None:
     found = the(vision.warp_affine(images(image), [[1, 0, 0.25], [0, 1, 0]]))
     expected = oracle_places.warped(image, [[1, 0, 0.25], [0, 1, 0], [0, 0, 1]], 1, 3000, True)
     assert np.abs(found - expected).max() <= T1
+
+
+@given(ragged(), st.data(), WAYS)
+@settings(max_examples=30)
+def test_each_picture_may_have_its_own_angle(
+    arrays: list[np.ndarray], data: st.DataObject, interpolation: Any
+) -> None:
+    angles = data.draw(st.lists(st.floats(-720, 720), min_size=len(arrays), max_size=len(arrays)))
+    together = vision.rotate(images(*arrays), angles, interpolation=interpolation)
+    forms: list[Any] = [tuple(angles), np.array(angles), torch.tensor(angles, dtype=torch.float64)]
+    for given_as in forms:
+        again = vision.rotate(images(*arrays), given_as, interpolation=interpolation)
+        assert all(torch.equal(one, other) for one, other in zip(again, together, strict=True))
+    for array, angle, found in zip(arrays, angles, together, strict=True):
+        alone = vision.rotate(images(array), angle, interpolation=interpolation)
+        assert torch.equal(found, alone[0])
+        if interpolation == "linear":
+            expected = oracle_places.turned(array, angle, True)
+            assert np.abs(found.numpy() - expected).max() <= T1
+
+
+@pytest.mark.parametrize("angles", [[], [1.0], [1.0, 2.0, 3.0]])
+def test_angles_of_other_numbers_of_pictures_are_refused(angles: list[float]) -> None:
+    with pytest.raises(
+        ConfigError, match=f"rotate: {len(angles)} angles .degrees. for 2 images; expected one"
+    ):
+        vision.rotate(images(noise(1, 4, 4), noise(2, 4, 4)), angles)
 
 
 @pytest.mark.parametrize("degrees", [float("nan"), float("inf")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from parity.vision.meanings import note_use
 _Array = np.ndarray[Any, Any]
 
 
+@overload
 def nms(
     boxes: torch.Tensor,
     scores: torch.Tensor,
@@ -25,41 +26,88 @@ def nms(
     classes: torch.Tensor | None = None,
     min_score: float | None = None,
     limit: int | None = None,
-) -> torch.Tensor:
-    """The boxes of one picture to keep, best first: of boxes that overlap much, the best alone.
+) -> torch.Tensor: ...
+
+
+@overload
+def nms(
+    boxes: Sequence[torch.Tensor],
+    scores: Sequence[torch.Tensor],
+    *,
+    iou: float,
+    classes: Sequence[torch.Tensor] | None = None,
+    min_score: float | None = None,
+    limit: int | None = None,
+) -> list[torch.Tensor]: ...
+
+
+def nms(
+    boxes: torch.Tensor | Sequence[torch.Tensor],
+    scores: torch.Tensor | Sequence[torch.Tensor],
+    *,
+    iou: float,
+    classes: torch.Tensor | Sequence[torch.Tensor] | None = None,
+    min_score: float | None = None,
+    limit: int | None = None,
+) -> torch.Tensor | list[torch.Tensor]:
+    """The boxes of a picture to keep, best first: of boxes that overlap much, the best alone.
 
     Boxes are taken by score, descending; of equal scores the larger box comes first, then the lower index. A
     box is left out where its intersection over union with a box that is kept exceeds `iou`. Areas are float64
     and computed on the host, so that the same boxes are kept on every device.
 
     Args:
-        boxes: (n, 4) float.
+        boxes: (n, 4) float; of several pictures a list with the boxes of each, and so for scores and classes.
         scores: (n,) float.
         iou: the largest overlap that is borne, 0 to 1.
         classes: (n,) integers: boxes of two classes do not leave each other out.
         min_score: boxes with lower scores are left out first; it is rounded to the scores' dtype.
-        limit: how many boxes are kept at most.
+        limit: how many boxes are kept at most, of each picture.
 
     Returns:
-        Indexes (k,) int64 into boxes, on their device.
+        Indexes (k,) int64 into boxes, on their device; of several pictures a list of them.
 
     Raises:
         ConfigError: shapes or dtypes do not fit, a value is not finite, a box ends before it begins, or `iou`
             is not from 0 to 1.
     """
     note_use("nms")
+    if not isinstance(boxes, list | tuple):
+        return _best(boxes, scores, iou, classes, min_score, limit)
+    every = cast("Sequence[object]", boxes)
+    _best(torch.empty(0, 4), torch.empty(0), iou, None, min_score, limit)  # what is for all is checked once
+    worths = _of_each("scores", scores, len(every))
+    kinds = [None] * len(every) if classes is None else _of_each("classes", classes, len(every))
+    found: list[torch.Tensor] = []
+    for row, one in enumerate(zip(every, worths, kinds, strict=True)):
+        try:
+            found.append(_best(one[0], one[1], iou, one[2], min_score, limit))
+        except ConfigError as exc:
+            raise ConfigError(f"{exc} (image {row})") from None
+    return found
+
+
+def _of_each(name: str, given: object, count: int) -> Sequence[object]:
+    if not isinstance(given, list | tuple) or len(cast("Sequence[object]", given)) != count:
+        shown = (
+            f"of {len(cast('Sequence[object]', given))}" if isinstance(given, list | tuple) else kind(given)
+        )
+        raise ConfigError(
+            f"nms: {name} {shown} beside boxes of {count} images; expected a list with those of each"
+        )
+    return cast("Sequence[object]", given)
+
+
+def _best(
+    boxes: object, scores: object, iou: object, classes: object, min_score: object, limit: object
+) -> torch.Tensor:
+    """The boxes of one picture to keep; what is given is checked first."""
     found = _checked("nms", "boxes", boxes)
     count = len(found)
-    if (
-        not isinstance(cast("object", scores), torch.Tensor)
-        or scores.shape != (count,)
-        or not scores.is_floating_point()
-    ):
+    if not isinstance(scores, torch.Tensor) or scores.shape != (count,) or not scores.is_floating_point():
         raise ConfigError(f"nms: scores is {kind(scores)}; expected a float tensor of shape ({count},)")
     if classes is not None and (
-        not isinstance(cast("object", classes), torch.Tensor)
-        or classes.shape != (count,)
-        or classes.is_floating_point()
+        not isinstance(classes, torch.Tensor) or classes.shape != (count,) or classes.is_floating_point()
     ):
         raise ConfigError(
             f"nms: classes is {kind(classes)}; expected a tensor of integers of shape ({count},)"
@@ -77,7 +125,7 @@ def nms(
     wanted = count if limit is None else whole("nms", "limit", limit, least=0)
     kinds = np.zeros(count, np.int64) if classes is None else classes.detach().cpu().to(torch.int64).numpy()
     kept = _kept(found, worth, kinds, most, least, wanted)
-    return torch.tensor(kept, dtype=torch.int64, device=boxes.device)
+    return torch.tensor(kept, dtype=torch.int64, device=cast("torch.Tensor", boxes).device)
 
 
 def _kept(

@@ -80,7 +80,9 @@ def warp_perspective(
     return _warped("warp_perspective", images, homography, size, interpolation)
 
 
-def rotate(images: Images, degrees: float, *, interpolation: WarpInterpolation = "linear") -> Images:
+def rotate(
+    images: Images, degrees: float | Sequence[float], *, interpolation: WarpInterpolation = "linear"
+) -> Images:
     """Pictures of their own size, turned anticlockwise about ((width - 1) / 2, (height - 1) / 2).
 
     What comes from outside is 0. Whole quarters are exact: `rotate90` keeps all pixels of a picture that is
@@ -88,16 +90,29 @@ def rotate(images: Images, degrees: float, *, interpolation: WarpInterpolation =
 
     Args:
         images: the pictures.
-        degrees: the angle.
+        degrees: the angle, or one for each picture.
         interpolation: "linear" (float32) or "nearest" (keeps the dtype).
 
     Raises:
-        ConfigError: the angle is not finite, or the interpolation is unknown.
+        ConfigError: an angle is not finite, there are not as many as pictures, or the interpolation is
+            unknown.
     """
     images = pictures_of("rotate", images)
-    angle = number("rotate", "degrees", degrees)
-    turns = [_turn(angle, *size) for size in images.sizes]
+    angles = _angles(degrees, len(images))
+    turns = [_turn(angle, *size) for angle, size in zip(angles, images.sizes, strict=True)]
     return _warped("rotate", images, np.array(turns).reshape(-1, 3, 3), None, interpolation)
+
+
+def _angles(degrees: object, count: int) -> list[float]:
+    """One angle for each of `count` pictures."""
+    if not isinstance(degrees, list | tuple) and np.ndim(cast("Any", degrees)) == 0:
+        return [number("rotate", "degrees", degrees)] * count
+    found = numbers("rotate", "degrees", degrees)
+    if len(found) != count:
+        raise ConfigError(
+            f"rotate: {len(found)} angles (degrees) for {count} images; expected one, or one for each image"
+        )
+    return found
 
 
 def _turn(degrees: float, height: int, width: int) -> list[list[float]]:
