@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.errors import DatasetError
+from parity_batch.deleted_rows import DeletedRows
 from parity_batch.files import InputFile
 from parity_batch.formats import PARQUET
 from parity_batch.places import Place, Stamp, open_file, stamp_of
@@ -43,6 +44,7 @@ class SourceFile:
         stamp: what tells it from another one of its name.
         format: the name of its format.
         absent: the columns that the table has that it is a file of, and the file has not: null there.
+        deleted: the rows that the table has deleted and the file still has; None for none.
     """
 
     path: Place
@@ -50,6 +52,7 @@ class SourceFile:
     stamp: Stamp
     format: str = PARQUET
     absent: tuple[str, ...] = ()
+    deleted: DeletedRows | None = None
 
     @property
     def partition_folder(self) -> str:
@@ -99,6 +102,11 @@ class Source:
     def name(self) -> str:
         """The file's path below the input root."""
         return self.file.name
+
+    @property
+    def deleted_rows(self) -> int:
+        """How many of its rows the table has deleted."""
+        return self.file.deleted.count if self.file.deleted is not None else 0
 
 
 def read_source(file: InputFile, columns: Collection[str]) -> Source:

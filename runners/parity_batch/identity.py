@@ -12,6 +12,7 @@ from parity import numerics
 from parity.errors import DatasetError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
+from parity_batch.deleted_rows import DeletedRows
 from parity_batch.formats import PARQUET
 from parity_batch.places import Stamp
 from parity_batch.plan import Plan
@@ -50,6 +51,7 @@ def manifest_of(
                 "footer_sha256": source.footer_sha256,
                 "rows": source.num_rows,
                 **({} if source.file.format == PARQUET else {"format": source.file.format}),
+                **_deleted(source.file.deleted),
             }
             for source in plan.sources
         ],
@@ -59,7 +61,7 @@ def manifest_of(
                 "path": unit.source.name,
                 "row_groups": [unit.first_group, unit.end_group],
                 "first_row": unit.first_row,
-                "rows": unit.num_rows,
+                "rows": unit.kept_rows,
             }
             for unit in plan.units
         ],
@@ -68,6 +70,10 @@ def manifest_of(
 
 def _which(stamp: Stamp) -> dict[str, Any]:
     return {"etag": stamp.etag} if stamp.etag else {"mtime_ns": stamp.mtime_ns}
+
+
+def _deleted(rows: DeletedRows | None) -> dict[str, Any]:
+    return {"deleted": {"rows": rows.count, "sha256": rows.sha256}} if rows is not None else {}
 
 
 def environment(profile: Profile) -> dict[str, str]:
@@ -157,7 +163,7 @@ def _input_changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
     found += [f"input {path}: is new" for path in new if path not in old]
     for path, item in old.items():
         if path in new and new[path] != item:
-            keys = [key for key in item if item[key] != new[path].get(key)]
+            keys = [key for key in {**item, **new[path]} if item.get(key) != new[path].get(key)]
             found.append(f"input {path}: changed ({', '.join(keys)})")
     if not found and list(old) != list(new):
         found.append("inputs: are in another order")

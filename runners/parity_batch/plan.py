@@ -18,6 +18,7 @@ import pyarrow as pa
 from parity.errors import ConfigError, DatasetError
 from parity.handler import LoadedHandler
 from parity_batch.containers import probe
+from parity_batch.deleted_rows import DeletedFlags
 from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
 from parity_batch.formats import CSV, PARQUET, TEXT_FORMATS
@@ -44,8 +45,9 @@ class Unit:
         first_group: the first row group.
         end_group: the row group after the last one.
         first_row: the position in the file of the first row.
-        num_rows: the rows.
+        num_rows: the rows that the file has there.
         size_bytes: about how many bytes the rows have in memory.
+        deleted_rows: how many of them the file's table has deleted.
     """
 
     part: str
@@ -55,6 +57,12 @@ class Unit:
     first_row: int
     num_rows: int
     size_bytes: int
+    deleted_rows: int = 0
+
+    @property
+    def kept_rows(self) -> int:
+        """The rows that are not deleted."""
+        return self.num_rows - self.deleted_rows
 
 
 @dataclass(frozen=True)
@@ -83,8 +91,8 @@ class Plan:
 
     @property
     def num_rows(self) -> int:
-        """The rows of all units."""
-        return sum(unit.num_rows for unit in self.units)
+        """The rows of all units but those that are deleted."""
+        return sum(unit.kept_rows for unit in self.units)
 
 
 def make_plan(
@@ -159,9 +167,7 @@ def make_plan(
     problems = [] if skipped else list(unread.values())
     if table is not None:
         problems += [text for source in sources for text in table.problems(source)]
-        sources = tuple(
-            replace(source, file=replace(source.file, absent=table.absent(source))) for source in sources
-        )
+        sources = tuple(replace(source, file=table.placed(source)) for source in sources)
         placed = [(at, source) for (at, _), source in zip(placed, sources, strict=True)]
     fitted = fit(sources, handler, fields, columns, condition, None if table is None else table.schema)
     problems += fitted.problems
@@ -182,7 +188,7 @@ def make_plan(
         sources,
         units,
         replace(fitted.layout, text=text),
-        (*([] if table is None else [table.note]), *fitted.notes),
+        (*([] if table is None else table.notes(sources)), *fitted.notes),
         skipped,
         table,
     )
@@ -195,19 +201,27 @@ def _sharing(source: Source, schemas: dict[bytes, pa.Schema]) -> Source:
 
 
 def _cut(position: int, source: Source) -> Iterator[Unit]:
+    deleted = source.file.deleted.unpacked() if source.file.deleted is not None else None
     first = first_row = rows = size = count = 0
     for group, item in enumerate(source.row_groups):
         if group > first and size + item.size_bytes > UNIT_BYTES:
-            yield _unit(position, count, source, (first, group), (first_row, rows, size))
+            yield _unit(position, count, source, (first, group), (first_row, rows, size), deleted)
             first, first_row, rows, size, count = group, first_row + rows, 0, 0, count + 1
         rows += item.num_rows
         size += item.size_bytes
-    yield _unit(position, count, source, (first, len(source.row_groups)), (first_row, rows, size))
+    yield _unit(position, count, source, (first, len(source.row_groups)), (first_row, rows, size), deleted)
 
 
 def _unit(
-    position: int, count: int, source: Source, groups: tuple[int, int], extent: tuple[int, int, int]
+    position: int,
+    count: int,
+    source: Source,
+    groups: tuple[int, int],
+    extent: tuple[int, int, int],
+    deleted: DeletedFlags | None,
 ) -> Unit:
     folder = source.file.partition_folder
     part = f"{folder}/part-{position:05d}-u{count:05d}".lstrip("/")
-    return Unit(part, source.file, *groups, *extent)
+    first_row, rows, _ = extent
+    gone = deleted.count(first_row, first_row + rows) if deleted is not None else 0
+    return Unit(part, source.file, *groups, *extent, gone)

@@ -116,11 +116,12 @@ def preview(
     plan, layout = ready.plan, ready.plan.layout
     schema = part_schema(layout.schema, layout.columns, ready.loaded, {}, ready.settings.form)
     sample = _sample(ready, schema)
-    rows = plan.num_rows
+    rows, whole = plan.num_rows, sum(unit.num_rows for unit in plan.units)
+    share = sample.rows / sample.read_rows if sample.read_rows else 1.0
     seconds = None
     if ready.settings.engine == LOCAL and sample.read_rows:
         workers = ready.settings.workers or default_workers(ready.profile.device, ready.preprocess_workers)
-        seconds = round(sample.seconds / sample.read_rows * rows / workers + sample.load_seconds, 1)
+        seconds = round(sample.seconds / sample.read_rows * whole / workers + sample.load_seconds, 1)
     mapping = {
         field: (layout.fields[field], str(layout.schema.field(layout.fields[field]).type))
         if field in layout.fields
@@ -131,7 +132,7 @@ def preview(
         handler=f"{ready.loaded.name}@{ready.loaded.version}",
         files=len(plan.sources),
         rows=rows,
-        kept_rows=round(sample.rows / sample.read_rows * rows) if sample.read_rows else rows,
+        kept_rows=min(rows, round(share * whole)) if ready.settings.where else rows,
         units=len(plan.units),
         read_bytes=sum(unit.size_bytes for unit in plan.units),
         mapping=mapping,
@@ -143,7 +144,7 @@ def preview(
         sample_error=sample.error,
         load_seconds=round(sample.load_seconds, 2),
         estimated_seconds=seconds,
-        estimated_bytes=round(sample.size_bytes / sample.read_rows * rows) if sample.rows else 0,
+        estimated_bytes=round(sample.size_bytes / sample.read_rows * whole) if sample.rows else 0,
     )
 
 
@@ -160,7 +161,7 @@ class _Sample:
 
 def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
     found = _Sample()
-    units = [unit for unit in ready.plan.units if unit.num_rows]
+    units = [unit for unit in ready.plan.units if unit.kept_rows]
     if not units:
         return found
     chosen = {units[len(units) * at // _SAMPLED_UNITS].part: None for at in range(_SAMPLED_UNITS)}

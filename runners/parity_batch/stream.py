@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from parity.codec.rebatch import BATCH_BYTES, rebatch
 from parity.errors import DatasetError
 from parity_batch.containers import PROBLEM, PROBLEM_FIELD, explained, problems_of, read_rows
+from parity_batch.deleted_rows import DeletedFlags, Positions
 from parity_batch.footers import SourceFile
 from parity_batch.formats import PARQUET
 from parity_batch.layout import Layout, with_partition
@@ -57,6 +58,7 @@ def read_unit(
         yield from _read_container(unit, layout, batch_rows, most_bytes, together)
         return
     source, where = unit.source, layout.where
+    deleted = source.deleted.unpacked() if source.deleted is not None else None
     groups = list(range(unit.first_group, unit.end_group))
     try:
         with (
@@ -68,6 +70,8 @@ def read_unit(
             starts = _starts(parquet.metadata, unit)
             if where is not None:
                 groups = _promising(source, layout, schema, groups)
+            if deleted is not None:
+                groups = [group for group in groups if not _all_deleted(deleted, *starts[group])]
             read = parquet.iter_batches(
                 batch_size=_rows_a_read(unit, batch_rows),
                 row_groups=groups,
@@ -75,10 +79,10 @@ def read_unit(
                 use_threads=False,
             )
             counted = _counted(read, unit, groups, starts)
-            if where is None:
+            if where is None and deleted is None:
                 rows = (laid_out(batch, layout, source) for batch in counted)
             else:
-                rows = _chosen(counted, layout, source, [starts[group] for group in groups])
+                rows = _chosen(counted, layout, source, [starts[group] for group in groups], deleted)
             yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
@@ -236,14 +240,21 @@ def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: li
         return groups
 
 
+def _all_deleted(deleted: DeletedFlags, start: int, rows: int) -> bool:
+    return rows > 0 and deleted.count(start, start + rows) == rows
+
+
 def _chosen(
-    batches: Iterable[pa.RecordBatch], layout: Layout, source: SourceFile, ranges: list[tuple[int, int]]
+    batches: Iterable[pa.RecordBatch],
+    layout: Layout,
+    source: SourceFile,
+    ranges: list[tuple[int, int]],
+    deleted: DeletedFlags | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows for which the condition holds, with their positions in the source as the column `ROW`."""
-    assert layout.where is not None
+    """The rows for which the condition holds and that are not deleted, with their positions as `ROW`."""
     left = list(reversed(ranges))
     for batch in batches:
-        positions: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        positions: list[Positions] = []
         needed = batch.num_rows
         while needed:
             start, rows = left.pop()
@@ -253,14 +264,19 @@ def _chosen(
             if rows > taken:
                 left.append((start + taken, rows - taken))
         kept = _kept(batch, layout, source)
+        if deleted is not None and positions:
+            gone = [deleted.between(int(run[0]), int(run[-1]) + 1) for run in positions]
+            kept = kept[~np.concatenate(gone)[kept]]
         if len(kept):
             rows_kept = laid_out(_taken(batch, kept), layout, source)
             places = pa.array(np.concatenate(positions)[kept])
             yield _batch([*rows_kept.columns, places], [*rows_kept.schema, ROW], len(kept))
 
 
-def _kept(batch: pa.RecordBatch, layout: Layout, source: SourceFile) -> np.ndarray[Any, np.dtype[np.int64]]:
-    assert layout.where is not None
+def _kept(batch: pa.RecordBatch, layout: Layout, source: SourceFile) -> Positions:
+    """The rows of a batch for which the condition holds; all without one."""
+    if layout.where is None:
+        return np.arange(batch.num_rows, dtype=np.int64)
     where, schema = layout.where, with_partition(batch.schema, source, layout.partition)
     columns: dict[str, Any] = {}
     for name in where.columns:
@@ -280,7 +296,7 @@ def _kept(batch: pa.RecordBatch, layout: Layout, source: SourceFile) -> np.ndarr
     return kept
 
 
-def _taken(batch: pa.RecordBatch, kept: np.ndarray[Any, np.dtype[np.int64]]) -> pa.RecordBatch:
+def _taken(batch: pa.RecordBatch, kept: Positions) -> pa.RecordBatch:
     if len(kept) == batch.num_rows:
         return batch
     try:

@@ -1,7 +1,8 @@
 """Delta Lake and Iceberg tables as inputs: the data files that are alive in one version, and no other.
 
-The libraries read a table's log; the files are then read as any Parquet file is. What would make their rows
-differ from the table's, rows deleted beside the file or columns of another name inside it, is refused.
+The libraries read a table's log; the files are then read as any Parquet file is, without the rows that were
+deleted beside them. What else would make their rows differ from the table's, as columns of another name
+inside a file, is refused.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pyarrow as pa
 
 from parity.errors import ConfigError, DatasetError
+from parity_batch.deleted_rows import DeletedRows
 from parity_batch.files import ICEBERG_METADATA, InputFile, table_kind
-from parity_batch.footers import HIVE_NULL, Source
-from parity_batch.places import Place, as_url, bare_url, beside, names_in, place_of, shown_place
+from parity_batch.footers import HIVE_NULL, Source, SourceFile
+from parity_batch.iceberg_deletes import deleted_rows, refuse_equality_deletes
+from parity_batch.places import Place, as_url, bare_url, beside, is_url, names_in, place_of, shown_place
 
 _METADATA_NAME = re.compile(r"v?([0-9]+)(?:-.*)?(?:\.gz)?\.metadata\.json")
 _SAME = {"s3a": "s3", "s3n": "s3"}
@@ -43,18 +46,28 @@ class Table:
         version: the version's number, or the snapshot's id.
         files: its data files, sorted by name.
         schema: its columns; a file may lack some, and then they are null there.
+        deleted: the rows that are deleted and still in a file, by where the file is.
     """
 
     kind: str
     version: int
     files: tuple[InputFile, ...]
     schema: pa.Schema
+    deleted: Mapping[Place, DeletedRows]
 
-    @property
-    def note(self) -> str:
-        """The version, for people."""
+    def notes(self, sources: Sequence[Source]) -> list[str]:
+        """The version, and how many rows are left out of its files, for people."""
         what = "version" if self.kind == "Delta Lake" else "snapshot"
-        return f"{self.kind} table at {what} {self.version}"
+        found = [f"{self.kind} table at {what} {self.version}"]
+        if deleted := sum(source.deleted_rows for source in sources):
+            rows = sum(source.num_rows for source in sources)
+            found.append(f"{deleted:,} of the {rows:,} rows of the table's files are deleted and left out")
+        return found
+
+    def placed(self, source: Source) -> SourceFile:
+        """A file as one of the table's."""
+        file = source.file
+        return replace(file, absent=self.absent(source), deleted=self.deleted.get(file.path))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -67,7 +80,13 @@ class Table:
         return found
 
     def problems(self, source: Source) -> list[str]:
-        """Why a file's columns, found by name, would not be the table's."""
+        """Why a file's rows, and its columns found by name, would not be the table's."""
+        deleted = self.deleted.get(source.file.path)
+        if deleted is not None and deleted.end > source.num_rows:
+            return [
+                f"{source.name}: the table says that its row {deleted.end - 1} is deleted, and it has "
+                f"{source.num_rows} rows; the file is not the one that the table was written with"
+            ]
         if self.kind == "Delta Lake":
             return []
         theirs, ours = dict(_ids(source.schema)), dict(_ids(self.schema))
@@ -140,9 +159,7 @@ def _delta(place: Place, version: int | None) -> Table:
         keys = table.metadata().partition_columns
         actions: Any = pa.table(table.get_add_actions(flatten=False))
         schema: Any = pa.schema(table.schema().to_arrow())
-        deleted = "deletionVectors" in (protocol.reader_features or ()) and any(
-            batch.num_rows for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors())
-        )
+        vectors = _vectors(table) if "deletionVectors" in (protocol.reader_features or ()) else {}
     except (DeltaError, OSError, ValueError) as exc:
         asked = f" at version {version}" if version is not None else ""
         raise DatasetError(
@@ -161,15 +178,10 @@ def _delta(place: Place, version: int | None) -> Table:
             f"input {shown}: the Delta Lake table needs what is not known here ({', '.join(strange)}); write "
             "it to a plain table first"
         )
-    if deleted:
-        raise DatasetError(
-            f"input {shown}: files of the Delta Lake table have deletion vectors, rows that are deleted and "
-            "still in the file; REORG TABLE ... APPLY (PURGE), or an overwrite with its own rows, writes the "
-            "files anew without them"
-        )
     for key in keys:
         _check_key(shown, key, schema.field(key).type)
     values = [_texts(actions.column("partition"), key) for key in keys] if keys and len(actions) else []
+    paths = actions.column("path").to_pylist()
     files = [
         InputFile(
             beside(place, unquote(path)),
@@ -180,9 +192,27 @@ def _delta(place: Place, version: int | None) -> Table:
                 ]
             ),
         )
-        for row, path in enumerate(actions.column("path").to_pylist())
+        for row, path in enumerate(paths)
     ]
-    return _table("Delta Lake", table.version(), files, schema, shown)
+    above = table.table_uri.rstrip("/")
+    uris = [unquote(path if is_url(path) else f"{above}/{path}") for path in paths]
+    if stray := vectors.keys() - set(uris):
+        raise DatasetError(
+            f"input {shown}: the Delta Lake table has a deletion vector of {min(stray)}, which is none of "
+            "its files; its rows cannot be told from the deleted ones"
+        )
+    deleted = {file.path: rows for file, uri in zip(files, uris, strict=True) if (rows := vectors.get(uri))}
+    return _table("Delta Lake", table.version(), files, schema, shown, deleted)
+
+
+def _vectors(table: Any) -> dict[str, DeletedRows | None]:
+    """The rows that deletion vectors delete, by the URI of the file with nothing in it written as %XX."""
+    found: dict[str, DeletedRows | None] = {}
+    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+        for uri, kept in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
+            flags = cast("Any", kept).values.to_numpy(zero_copy_only=False)
+            found[unquote(str(uri))] = DeletedRows.flagged(~flags)
+    return found
 
 
 def _iceberg(place: Place, snapshot: int | None) -> Table:
@@ -208,6 +238,7 @@ def _iceberg(place: Place, snapshot: int | None) -> Table:
             raise DatasetError(f"input {shown}: the Iceberg table has no snapshot, so that there is no row")
         number = snapshot if snapshot is not None else table.current_snapshot().snapshot_id
         scan = table.scan(snapshot_id=number)
+        refuse_equality_deletes(shown, table.snapshot_by_id(number).manifests(table.io), table.io)
         tasks = list(scan.plan_files())
         # A change of the schema makes no snapshot: the current one is read with the current schema.
         fields = table.schema() if snapshot is None else scan.projection()
@@ -215,7 +246,8 @@ def _iceberg(place: Place, snapshot: int | None) -> Table:
         raise DatasetError(
             f"input {shown}: the Iceberg table cannot be read: {' '.join(str(exc).split())}"
         ) from exc
-    refuse_deletes(shown, tasks)
+    refuse_other_formats(shown, tasks)
+    deleted = deleted_rows(shown, tasks, table.io)
     for field in fields.fields:
         if getattr(field, "initial_default", None) is not None:
             raise DatasetError(
@@ -223,30 +255,33 @@ def _iceberg(place: Place, snapshot: int | None) -> Table:
                 "rewrite its data files"
             )
     files = [InputFile(data_file(place, task.file.file_path), _base(task.file.file_path)) for task in tasks]
+    gone = {data_file(place, path): rows for path, rows in deleted.items()}
     if len({file.name for file in files}) < len(files):
         files = [
             InputFile(file.path, task.file.file_path.replace("=", "-").partition("://")[2].lstrip("/"))
             for file, task in zip(files, tasks, strict=True)
         ]
-    return _table("Iceberg", number, files, _plain(fields.as_arrow()), shown)
+    return _table("Iceberg", number, files, _plain(fields.as_arrow()), shown, gone)
 
 
-def refuse_deletes(shown: str, tasks: Sequence[Any]) -> None:
-    """Raise DatasetError where rows of a scan's files are deleted elsewhere, or files are no Parquet."""
-    if any(task.delete_files for task in tasks):
-        raise DatasetError(
-            f"input {shown}: files of the Iceberg table have delete files, rows that are deleted and still "
-            "in the data file; compact the table (rewrite_data_files with delete-file-threshold 1) first"
-        )
+def refuse_other_formats(shown: str, tasks: Sequence[Any]) -> None:
+    """Raise DatasetError where a scan's data files are no Parquet."""
     other = {str(task.file.file_format) for task in tasks} - {"PARQUET", "FileFormat.PARQUET"}
     if other:
         raise DatasetError(f"input {shown}: files of the Iceberg table are {other}, and Parquet is read only")
 
 
-def _table(kind: str, version: int, files: list[InputFile], schema: Any, shown: str) -> Table:
+def _table(
+    kind: str,
+    version: int,
+    files: list[InputFile],
+    schema: Any,
+    shown: str,
+    deleted: Mapping[Place, DeletedRows],
+) -> Table:
     if not files:
         raise DatasetError(f"input {shown}: the {kind} table has no data file at {version}")
-    return Table(kind, version, tuple(sorted(files, key=lambda file: file.name)), schema)
+    return Table(kind, version, tuple(sorted(files, key=lambda file: file.name)), schema, deleted)
 
 
 def _not_installed(shown: str, kind: str, package: str, extra: str) -> ConfigError:

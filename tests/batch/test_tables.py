@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import deltalake
@@ -23,7 +22,8 @@ from pyiceberg.types import StringType
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, preview, score
 from parity_batch.places import file_system
-from parity_batch.tables import data_file, refuse_deletes
+from parity_batch.tables import data_file, refuse_other_formats
+from tests.batch.deletes import actions_of, commit
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, part_files, read_parts, write_orders
 
 pytestmark = pytest.mark.slow
@@ -105,43 +105,9 @@ def test_a_column_that_a_file_lacks_is_null_and_not_a_default(tmp_path: Path) ->
     assert notes == {row: None if row < 5 else f"note {row}" for row in range(10)}
 
 
-def commit(folder: Path, *actions: dict[str, Any]) -> None:
-    """Write the next version of a table's log."""
-    version = len(list((folder / "_delta_log").glob("*.json")))
-    lines = "".join(json.dumps(action) + "\n" for action in actions)
-    (folder / "_delta_log" / f"{version:020d}.json").write_text(lines)
-
-
-def log(folder: Path, version: int, kind: str) -> dict[str, Any]:
-    lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
-    return next(found[kind] for line in lines if kind in (found := json.loads(line)))
-
-
-def test_deletion_vectors_are_refused(tmp_path: Path) -> None:
-    deltalake.write_deltalake(tmp_path / "t", orders(60))
-    added = log(tmp_path / "t", 0, "add")
-    # An inline vector, as the protocol's own example has it: rows 3, 4, 7, 11, 18, 29.
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        "sizeInBytes": 44,
-        "cardinality": 6,
-    }
-    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
-    commit(
-        tmp_path / "t",
-        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}},
-        {"remove": {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}},
-        {"add": {**added, "deletionVector": vector}},
-    )
-    with pytest.raises(DatasetError, match="have deletion vectors, rows that are deleted and still in the"):
-        score(tmp_path / "t", tmp_path / "out", ORDERS)
-    assert score(tmp_path / "t", tmp_path / "old", ORDERS, settings=Settings(input_version="0")).rows == 60
-
-
 def test_column_mapping_is_refused(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "t", orders(6))
-    metadata = log(tmp_path / "t", 0, "metaData")
+    metadata = actions_of(tmp_path / "t", 0, "metaData")[0]
     schema = json.loads(metadata["schemaString"])
     for number, field in enumerate(schema["fields"], 1):
         field["metadata"] = {
@@ -349,16 +315,12 @@ def test_a_path_of_iceberg_in_a_bucket_is_literal(scheme: str) -> None:
     assert data_file("memory://t", "memory://t/p=50%25/a") == "memory://t/p=50%25/a"
 
 
-def test_iceberg_delete_files_and_other_formats_are_refused() -> None:
-    def file(content: DataFileContent, form: FileFormat) -> DataFile:
-        return DataFile.from_args(content=content, file_path="s3://b/x", file_format=form)
-
-    data = file(DataFileContent.DATA, FileFormat.PARQUET)
-    refuse_deletes("t", [FileScanTask(data)])
-    deletes = file(DataFileContent.POSITION_DELETES, FileFormat.PARQUET)
-    with pytest.raises(DatasetError, match="have delete files, rows that are deleted and still in the data"):
-        refuse_deletes("t", [FileScanTask(data), FileScanTask(data, {deletes})])
-    with pytest.raises(DatasetError, match="Parquet is read only"):
-        refuse_deletes(
-            "t", [SimpleNamespace(delete_files=(), file=file(DataFileContent.DATA, FileFormat.ORC))]
+def test_data_files_of_other_formats_are_refused() -> None:
+    def task(form: FileFormat) -> FileScanTask:
+        return FileScanTask(
+            DataFile.from_args(content=DataFileContent.DATA, file_path="s3://b/x", file_format=form)
         )
+
+    refuse_other_formats("t", [task(FileFormat.PARQUET)])
+    with pytest.raises(DatasetError, match="Parquet is read only"):
+        refuse_other_formats("t", [task(FileFormat.PARQUET), task(FileFormat.ORC)])

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ from parity.errors import ConfigError, FingerprintError, RowsError, RunnerError
 from parity_batch import Settings, plan, score
 from parity_ray import units
 from parity_ray.units import RETRIES, RayBatchEngine
+from tests.batch.deletes import delete_of_delta
 from tests.batch.jobs import ORDERS, contents, orders, read_parts, run
 from tests.distributed.deadly import dataset, deadly_orders, deaths
 from tests.distributed.elsewhere import another_version
@@ -51,6 +53,18 @@ def test_units_give_the_same_bytes_and_a_job_may_change_its_engine(
     (tmp_path / "there" / "part-00002-u00000.parquet").unlink()
     again = score("in", "there", ORDERS, columns=["id"], settings=Settings(engine="ray"))
     assert again.resumed_parts == here.parts - 1
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_rows_that_a_table_has_deleted_are_left_out(cluster: None, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    for first in range(0, 2000, 500):
+        deltalake.write_deltalake(table, orders(500, first), mode="append")
+    delete_of_delta(table, 1, [[0, *range(90, 140), 499]])
+    here = score(table, tmp_path / "here", ORDERS, columns=["id"])
+    settings = Settings(engine="ray", workers=2)
+    there = score(table, tmp_path / "there", ORDERS, columns=["id"], settings=settings)
+    assert here.rows == there.rows == 1948
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from parity.distributed.environment import LENIENT_VARIABLE
 from parity.errors import ConfigError, FingerprintError, RowsError
 from parity_batch import Settings, plan, score
 from parity_spark.units import SparkBatchEngine
+from tests.batch.deletes import delete_of_delta
 from tests.batch.jobs import ORDERS, contents, orders, read_parts
 from tests.distributed.deadly import dataset, deadly_orders, deaths
 from tests.distributed.elsewhere import another_version
@@ -49,6 +51,18 @@ def test_units_give_the_same_bytes_and_a_job_may_change_its_engine(
     (tmp_path / "there" / "part-00002-u00000.parquet").unlink()
     again = score("in", "there", ORDERS, columns=["id"], settings=Settings(engine="spark", workers=2))
     assert again.resumed_parts == here.parts - 1
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_rows_that_a_table_has_deleted_are_left_out(session, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    for first in range(0, 2000, 500):
+        deltalake.write_deltalake(table, orders(500, first), mode="append")
+    delete_of_delta(table, 1, [[0, *range(90, 140), 499]])
+    here = score(table, tmp_path / "here", ORDERS, columns=["id"])
+    settings = Settings(engine="spark", workers=2)
+    there = score(table, tmp_path / "there", ORDERS, columns=["id"], settings=settings)
+    assert here.rows == there.rows == 1948
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
