@@ -18,6 +18,12 @@ _STEPS = {
 }
 """How each step is called in a sentence, and what may make it shorter."""
 
+_TELLING_S = 2.0
+"""The workers' time from which on its shares tell where more rows would spend theirs.
+
+Of a shorter job much is what happens once: files opened first, code that is loaded when it is first called.
+"""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -73,7 +79,9 @@ class Summary:
 
     @property
     def bottleneck(self) -> str:
-        """What takes most of the workers' time, and what may help; empty where nothing was scored."""
+        """What takes most of the workers' time, and what may help; empty of a job too short to tell."""
+        if sum(self.step_seconds.values()) < _TELLING_S:
+            return ""
         for step, share in self.shares.items():
             return f"{share:.0%} of the workers' time went to {_STEPS.get(step, (step, ''))[0]}" + (
                 f"; {advice}" if (advice := _STEPS.get(step, ("", ""))[1]) else ""
@@ -90,8 +98,9 @@ class Summary:
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
         speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else "nothing was left to do"
         lines.append(f"{self.parts:,} parts{resumed}; {speed}, {self.seconds:.1f} s in all")
-        if self.bottleneck:
-            lines.append(f"{self.bottleneck}; at most {self.peak_rss_bytes / 1e6:,.0f} MB in use")
+        if self.step_seconds:
+            memory = f"at most {self.peak_rss_bytes / 1e6:,.0f} MB in use"
+            lines.append("; ".join(filter(None, (self.bottleneck, memory))))
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")

@@ -62,6 +62,16 @@ def test_the_bottleneck_is_told_in_words() -> None:
     assert found.to_dict()["bottleneck"] == found.bottleneck
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(0.001, False), (0.4, False), (0.6, True), (60.0, True)])
+def test_a_job_too_short_to_tell_names_no_bottleneck(seconds: float, told: bool) -> None:
+    found = summary(step_seconds={"read": seconds * 3, "inference": seconds / 2})
+    assert bool(found.bottleneck) == told
+    assert ("of the workers' time" in found.describe()) == told
+    assert "t most 100 MB in use" in found.describe()
+    assert ("of the workers' time" in " ".join(read(page(found)).texts)) == told
+    assert list(found.shares) == ["read", "inference"]
+
+
 def test_a_job_that_had_nothing_to_do_has_none() -> None:
     found = summary(step_seconds={}, scored_rows=0, resumed_parts=2)
     assert (found.bottleneck, found.shares) == ("", {})
@@ -88,7 +98,6 @@ def test_a_real_job_times_every_step(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (300,))
     found = score(tmp_path / "in", tmp_path / "out", ORDERS)
     assert set(found.step_seconds) == {"read", "decode", "preprocess", "inference", "postprocess", "write"}
-    assert found.bottleneck
     assert json.loads((tmp_path / "out" / "_summary.json").read_text())["bottleneck"] == found.bottleneck
 
 
@@ -98,4 +107,4 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     done = run(ORDERS, tmp_path / "in", tmp_path / "out", "--html", tmp_path / "job.html")
     assert done.returncode == 0, done.stderr
     assert "30 rows scored by orders@1.2.0" in " ".join(read((tmp_path / "job.html").read_text()).texts)
-    assert "of the workers' time went to" in done.stdout
+    assert "MB in use" in done.stdout
