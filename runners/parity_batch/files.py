@@ -104,9 +104,15 @@ def real_path(path: Path, folders: dict[Path, Path]) -> Path:
     return folders[above] / path.name
 
 
-def _refuse_inside_table(text: str, base: Path) -> None:
-    """Raise DatasetError for what lies in a table: its files may be dead, and the log tells which."""
-    for above in (base, *base.absolute().parents):
+def _refuse_inside_table(text: str, base: Path, checked: set[Path]) -> None:
+    """Raise DatasetError for what lies in a table: its files may be dead, and the log tells which.
+
+    `checked` keeps the folders that are no table and lie in none, so that each is listed once.
+    """
+    for above in (base.absolute(), *base.absolute().parents):
+        if above in checked:
+            return
+        checked.add(above)
         if (kind := table_kind(above)) is not None:
             raise DatasetError(
                 f"input {text!r} lies in the {kind} table {str(above)!r}, some of whose files may hold rows "
@@ -165,10 +171,10 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
 
 
 def _expand(text: str, input_format: str | None, checked: set[Path]) -> tuple[Path, list[Path]]:
-    """A base and the files below it; `checked` keeps the folders of files that lie in no table."""
+    """A base and the files below it; `checked` keeps the folders that are no table and lie in none."""
     path = Path(text)
     if path.is_dir():
-        _refuse_inside_table(text, path.absolute().parent)
+        _refuse_inside_table(text, path.absolute().parent, checked)
         files = sorted(_walk(path, input_format), key=lambda item: item.relative_to(path).as_posix())
         if not files:
             raise DatasetError(
@@ -177,20 +183,18 @@ def _expand(text: str, input_format: str | None, checked: set[Path]) -> tuple[Pa
             )
         return path, files
     if path.exists():
-        if path.parent not in checked:
-            _refuse_inside_table(text, path.parent)
-            checked.add(path.parent)
+        _refuse_inside_table(text, path.parent, checked)
         return path.parent, [path]
     if glob.has_magic(text):
-        return _expand_glob(text, input_format)
+        return _expand_glob(text, input_format, checked)
     raise DatasetError(f"input {text!r} does not exist; {_near(path)}")
 
 
-def _expand_glob(text: str, input_format: str | None) -> tuple[Path, list[Path]]:
+def _expand_glob(text: str, input_format: str | None, checked: set[Path]) -> tuple[Path, list[Path]]:
     parts = Path(text).parts
     fixed = next(position for position, part in enumerate(parts) if glob.has_magic(part))
     base = Path(*parts[:fixed])
-    _refuse_inside_table(text, base)
+    _refuse_inside_table(text, base, checked)
     found: set[Path] = set()
     for match in glob.glob(text, recursive=True):  # noqa: PTH207 - the glob may be absolute
         path = Path(match)

@@ -32,6 +32,8 @@ UNIT_BYTES = 128 * 1024 * 1024
 _READERS = 8
 _FOOTERS_AT_ONCE = 1024
 _SHOWN_PROBLEMS = 20
+_LEAST_DIGITS = 5
+"""Of a file's number in the names of its parts; as many more as keep them in order of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Unit:
     """A run of row groups of one file, scored into one part.
 
     Attributes:
-        part: the part's name without suffix: "part-00003-u00000" is unit 0 of file 3; below the same
-            KEY=VALUE folders as the file.
+        part: the part's name without suffix: "part-00003-u00000" is unit 0 of file 3, of up to 100,000
+            files; below the same KEY=VALUE folders as the file.
         source: the file.
         first_group: the first row group.
         end_group: the row group after the last one.
@@ -179,7 +181,8 @@ def make_plan(
             f"handler {handler.name}: nothing was scored, for the inputs have problems ({len(problems)})\n  "
             + "\n  ".join(shown)
         )
-    units = tuple(unit for position, source in placed for unit in _cut(position, source))
+    digits = max(_LEAST_DIGITS, len(str(len(files) - 1)))
+    units = tuple(unit for position, source in placed for unit in _cut(f"{position:0{digits}d}", source))
     named = (item if isinstance(item, Path) else place_of(item) for item in inputs)
     folders = tuple(item for item in named if not isinstance(item, Path) or item.is_dir())
     return Plan(
@@ -195,12 +198,16 @@ def make_plan(
 
 
 def _sharing(source: Source, schemas: dict[bytes, pa.Schema]) -> Source:
-    """A source whose schema is one object with those that are the same: a million files have few."""
-    key = cast("Any", source.schema).serialize().to_pybytes()
-    return replace(source, schema=schemas.setdefault(key, source.schema))
+    """A source whose schema is one object with those that are the same: a million files have few.
+
+    What writers say of the whole file, as pandas does of its index, differs from file to file and is let go.
+    """
+    schema = source.schema.remove_metadata()
+    key = cast("Any", schema).serialize().to_pybytes()
+    return replace(source, schema=schemas.setdefault(key, schema))
 
 
-def _cut(position: int, source: Source) -> Iterator[Unit]:
+def _cut(position: str, source: Source) -> Iterator[Unit]:
     deleted = source.file.deleted.unpacked() if source.file.deleted is not None else None
     first = first_row = rows = size = count = 0
     for group, item in enumerate(source.row_groups):
@@ -213,7 +220,7 @@ def _cut(position: int, source: Source) -> Iterator[Unit]:
 
 
 def _unit(
-    position: int,
+    position: str,
     count: int,
     source: Source,
     groups: tuple[int, int],
@@ -221,7 +228,7 @@ def _unit(
     deleted: DeletedFlags | None,
 ) -> Unit:
     folder = source.file.partition_folder
-    part = f"{folder}/part-{position:05d}-u{count:05d}".lstrip("/")
+    part = f"{folder}/part-{position}-u{count:05d}".lstrip("/")
     first_row, rows, _ = extent
     gone = deleted.count(first_row, first_row + rows) if deleted is not None else 0
     return Unit(part, source.file, *groups, *extent, gone)
