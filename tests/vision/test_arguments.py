@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from parity import vision
 from parity.column import Column
 from parity.errors import ConfigError
 from parity.vision import Images
-from tests.vision.calls import CALLS, function, on_pictures, operations, pictures_for, signature
+from tests.vision.calls import CALLS, every_call, function, on_pictures, operations, pictures_for, signature
 from tests.vision.pictures import images, noise
 
 NAN = math.nan
@@ -135,6 +136,28 @@ def test_an_empty_batch_is_checked_like_another(name: str) -> None:
         value = refused(get_type_hints(function(name))[parameter])[-1]
         with pytest.raises(ConfigError):
             call(name, {parameter: value}, none)
+
+
+@pytest.mark.parametrize("variant", ["whole", "unit"])
+@pytest.mark.parametrize("name", on_pictures())
+def test_no_pictures_go_through_every_operation(name: str, variant: str) -> None:
+    none = Images([], 255.0 if variant == "whole" else 1.0)
+    lists = {parameter: [] for parameter in ("boxes",) if parameter in CALLS[name]}
+    for arguments in every_call(name):
+        found = function(name)(none, **{**arguments, **lists})
+        if name == "normalize":
+            shape = (0, 3, 0, 0) if arguments["layout"] == "NCHW" else (0, 0, 0, 3)
+            assert (tuple(found.shape), found.dtype) == (shape, torch.float32)
+        elif dataclasses.is_dataclass(found):
+            assert [len(getattr(found, field.name)) for field in dataclasses.fields(found)] == [0, 0, 0]
+        else:
+            for one in found if isinstance(found, tuple) else (found,):
+                assert len(one) == 0
+
+
+def test_no_files_and_no_detections_give_none() -> None:
+    assert len(vision.decode([])) == 0
+    assert vision.nms([], [], iou=0.5) == []
 
 
 KINDS = {

@@ -67,6 +67,19 @@ def test_a_crop_of_a_resize_has_its_bits(
     assert torch.equal(alone, plan(batch)[0])
 
 
+@given(st.lists(st.tuples(st.sampled_from(list(PICTURES)), sides(12)), max_size=5), st.sampled_from(CHECKED))
+@settings(max_examples=40)
+def test_no_pictures_go_through_every_plan(chain: list[tuple[str, int]], last: str) -> None:
+    plan = Plan(*(PICTURES[name](number) for name, number in chain), step(function(last), **CALLS[last]))
+    found, expected = plan(Images([])), plan.unfused(Images([]))
+    assert type(found) is type(expected)
+    if isinstance(found, torch.Tensor):
+        assert torch.equal(found, expected)
+        assert not found.numel()
+    elif isinstance(found, Images | list):
+        assert len(found) == 0
+
+
 PRESET = Plan(
     step(vision.resize_shortest, 32, antialias=True),
     step(vision.center_crop, (28, 28)),

@@ -55,7 +55,7 @@ def normalize(
     x * k - b with k = float32(1 / (peak * std)) and b = float32(mean / std), both computed in float64 first.
 
     Args:
-        images: pictures of one size.
+        images: pictures of one size; none give (0, channels, 0, 0), or (0, 0, 0, channels).
         mean: the mean of each channel, for brightness 0 to 1.
         std: the standard deviation of each channel.
         layout: "NCHW" (n, channels, height, width) or "NHWC"; contiguous either way.
@@ -65,7 +65,9 @@ def normalize(
             layout is unknown.
     """
     images = pictures_of("normalize", images)
-    means, deviations = checked_normalize(images, mean=mean, std=std, layout=layout)
+    means, deviations = _checked(mean=mean, std=std, layout=layout)
+    if not len(images):
+        return torch.empty((0, len(means), 0, 0) if layout == "NCHW" else (0, 0, 0, len(means)))
     pixels = images.stack()
     channels = pixels.shape[3]
     if not len(means) == len(deviations) == channels:
@@ -79,9 +81,7 @@ def normalize(
     return planes.mul_(k[:, None, None]).sub_(b[:, None, None])
 
 
-def checked_normalize(
-    _: Images, *, mean: object, std: object, layout: object
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _checked(*, mean: object, std: object, layout: object) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Means and deviations as `normalize` takes them whatever the pictures; raises ConfigError otherwise."""
     choice("normalize", "layout", layout, ("NCHW", "NHWC"))
     means, deviations = numbers("normalize", "mean", mean), numbers("normalize", "std", std)
