@@ -3,14 +3,16 @@
 In `fake_device()`, torch's calls for device "cuda" give tensors whose values lie on the host, but that take
 part only in what a device's tensors may: they have no numpy form, do not mix with the host's, and are read by
 another stream than made them only after it has waited. Each copy between the two is kept, and so is what the
-host waited for. It counts for the thread that entered it.
+host waited for. It counts for the thread that entered it and those that called `Crossed.join`; the current
+stream is each thread's own, as torch has it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +88,8 @@ class Crossed:
     to_host: list[int] = field(default_factory=list[int])
     waits: list[str] = field(default_factory=list[str])
     streams: list[str] = field(default_factory=list[str])
+    join: Callable[[], object] = lambda: None
+    """Counts for the calling thread, too, until it ends."""
 
     def forget(self) -> None:
         """Count from here on."""
@@ -160,10 +164,20 @@ class _Place:
     """Streams and pinned memory, as torch.cuda knows them."""
 
     def __init__(self) -> None:
-        self.current = "default"
+        self._own = threading.local()
+        self._lock = threading.Lock()
         self.clock = 0
         self.waited: dict[tuple[str, str], int] = {}
         self.pinned: list[tuple[int, int]] = []
+
+    @property
+    def current(self) -> str:
+        """The name of the thread's current stream."""
+        return getattr(self._own, "current", "default")
+
+    @current.setter
+    def current(self, name: str) -> None:
+        self._own.current = name
 
     def used(self, crossed: Crossed, tensors: list[OnDevice]) -> None:
         """The current stream works with tensors; those that another stream made must have been waited for."""
@@ -175,8 +189,9 @@ class _Place:
                 assert seen >= tensor.at, f"{self.current} reads what {tensor.stream} may not have made yet"
 
     def made_now(self, tensor: OnDevice) -> OnDevice:
-        self.clock += 1
-        tensor.stream, tensor.at = self.current, self.clock
+        with self._lock:
+            self.clock += 1
+            tensor.stream, tensor.at = self.current, self.clock
         return tensor
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:
@@ -187,6 +202,7 @@ class _Place:
 def fake_device() -> Generator[Crossed]:
     """A device is there, and what crosses over is counted."""
     crossed, place = Crossed(), _Place()
+    crossed.join = lambda: _Counting(crossed, place).__enter__()
     staging._here.__dict__.clear()
 
     class Stream:

@@ -5,20 +5,24 @@ The device is one in the host's memory, so that this runs everywhere; a hop more
 
 from __future__ import annotations
 
+import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
-from parity import Batch, Engine, Float32, Handler, Int64, Profile, Schema, Tensor, staging
+from parity import Batch, Engine, Float32, Handler, Int64, Profile, Schema, Tensor, pipeline, staging
 from parity.codec.rows import RowDecoder
 from parity.column import Column
 from parity.golden.cases import read_case
 from parity.handler import LoadedHandler
 from parity.registry import load_handler
+from parity.result import Result
 from parity.staging import send
 from tests.device.fake_device import Crossed, fake_device
 
@@ -153,6 +157,102 @@ def test_all_stages_of_an_engine_work_on_one_stream_of_its_own() -> None:
     assert [len(streams - copies) for streams in seen] == [1, 1, 1]
     assert seen[0] - copies != seen[1] - copies
     assert "default" not in seen[0] | seen[1]
+
+
+class NotesThreads(Straight):
+    """Tells on which threads and streams its stages ran; two threads begin to preprocess together."""
+
+    ran: ClassVar[list[tuple[str, int, str]]] = []
+
+    def initialize(self, context: Any) -> None:
+        self.ran.clear()
+        self.both = threading.Barrier(2, timeout=20)
+        self.begun = threading.local()
+
+    def note(self, stage: str) -> None:
+        stream: Any = torch.cuda.current_stream()
+        self.ran.append((stage, threading.get_ident(), stream.name))
+
+    def preprocess(self, batch: Batch) -> Any:
+        self.note("preprocess")
+        if not hasattr(self.begun, "here"):
+            self.begun.here = True
+            self.both.wait()
+        return super().preprocess(batch)
+
+    def inference(self, inputs: Any) -> Any:
+        self.note("inference")
+        return super().inference(inputs)
+
+    def postprocess(self, outputs: Any, batch: Batch) -> Any:
+        self.note("postprocess")
+        return super().postprocess(outputs, batch)
+
+
+BATCHES = [[{"x": [float(number)] * 16} for number in range(first, first + 4)] for first in range(0, 24, 4)]
+"""Six batches of four rows, all of other values."""
+
+
+def answers(results: list[Result]) -> list[float]:
+    assert not any(result.errors for result in results), results[0].errors
+    return [value for result in results for value in result.outputs["y"].to_pylist()]
+
+
+def by_pipeline(engine: Engine, crossed: Crossed, patch: pytest.MonkeyPatch) -> list[Result]:
+    patch.setattr(
+        pipeline, "ThreadPoolExecutor", functools.partial(ThreadPoolExecutor, initializer=crossed.join)
+    )
+    decoded = [RowDecoder(Straight.inputs).decode(rows) for rows in BATCHES]
+    with engine:
+        return list(pipeline.Pipeline(engine, preprocess_workers=2).map(decoded))
+
+
+def by_callers(engine: Engine, crossed: Crossed, patch: pytest.MonkeyPatch) -> list[Result]:
+    batches = [RowDecoder(Straight.inputs).decode(rows).batch for rows in BATCHES]
+    with pipeline.Overlapped(engine, preprocess_workers=2) as overlapped:
+        assert overlapped._device is not None
+        overlapped._device.run(crossed.join)
+        with ThreadPoolExecutor(2, initializer=crossed.join) as callers:
+            return list(callers.map(overlapped.run, batches))
+
+
+WAYS = pytest.mark.parametrize("way", [by_pipeline, by_callers])
+
+
+@WAYS
+def test_stages_on_several_threads_work_on_the_one_stream_of_their_engine(
+    way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_device() as crossed:
+        found = answers(way(Engine(NotesThreads, GPU), crossed, monkeypatch))
+    assert found == [2.0 * 16 * number for number in range(24)]
+    ran = NotesThreads.ran
+    assert len(ran) == 3 * len(BATCHES)
+    (stream,) = {stream for *_, stream in ran}
+    assert stream != "default"
+    preparing, inferring = (
+        {thread for stage, thread, _ in ran if stage == wanted} for wanted in ("preprocess", "inference")
+    )
+    assert (len(preparing), len(inferring), len(preparing & inferring)) == (2, 1, 0)
+    assert crossed.to_device == [(4 * 64, True)] * len(BATCHES)
+    assert crossed.to_host == [4 * 4] * len(BATCHES)
+    assert set(crossed.waits) <= {"event"}
+
+
+@WAYS
+def test_threads_with_streams_of_their_own_would_be_seen(way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class EachItsOwn(Engine):
+        @property
+        def _stream(self) -> Any:
+            return torch.cuda.Stream("cuda")
+
+        @_stream.setter
+        def _stream(self, stream: Any) -> None:
+            pass
+
+    with fake_device() as crossed:
+        results = way(EachItsOwn(NotesThreads, GPU), crossed, monkeypatch)
+    assert "may not have made yet" in results[0].errors[0].message
 
 
 def test_what_another_stream_may_not_have_made_yet_is_not_read() -> None:
