@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parity.errors import DatasetError
+from parity.errors import ConfigError, DatasetError
 from parity_batch.deleted_rows import DeletedRows, Positions
 
 _PATH, _POSITION = "file_path", "pos"
@@ -48,6 +48,7 @@ def deleted_rows(shown: str, tasks: Sequence[Any], files: Any) -> dict[str, Dele
 
     Raises:
         DatasetError: a delete file cannot be read, or is of a format that is not read here.
+        ConfigError: it takes a newer pyiceberg.
     """
     read: dict[str, dict[str, Positions]] = {}
     found: dict[str, DeletedRows] = {}
@@ -76,6 +77,11 @@ def _read(shown: str, file: Any, files: Any) -> dict[str, Positions]:
     try:
         with files.new_input(file.file_path).open() as opened:
             return readers[form](opened)
+    except ImportError as exc:
+        raise ConfigError(
+            f"input {shown}: {file.file_path} of the Iceberg table has deletion vectors, which this release "
+            "of pyiceberg does not give; pip install --upgrade pyiceberg"
+        ) from exc
     except (OSError, pa.ArrowException, ValueError, KeyError) as exc:
         raise DatasetError(
             f"input {shown}: delete file {file.file_path} of the Iceberg table cannot be read: "

@@ -159,7 +159,7 @@ def _delta(place: Place, version: int | None) -> Table:
         keys = table.metadata().partition_columns
         actions: Any = pa.table(table.get_add_actions(flatten=False))
         schema: Any = pa.schema(table.schema().to_arrow())
-        vectors = _vectors(table) if "deletionVectors" in (protocol.reader_features or ()) else {}
+        vectors = _vectors(table, shown) if "deletionVectors" in (protocol.reader_features or ()) else {}
     except (DeltaError, OSError, ValueError) as exc:
         asked = f" at version {version}" if version is not None else ""
         raise DatasetError(
@@ -205,8 +205,13 @@ def _delta(place: Place, version: int | None) -> Table:
     return _table("Delta Lake", table.version(), files, schema, shown, deleted)
 
 
-def _vectors(table: Any) -> dict[str, DeletedRows | None]:
+def _vectors(table: Any, shown: str) -> dict[str, DeletedRows | None]:
     """The rows that deletion vectors delete, by the URI of the file with nothing in it written as %XX."""
+    if not hasattr(table, "deletion_vectors"):
+        raise ConfigError(
+            f"input {shown}: files of the Delta Lake table may have deletion vectors, which this release of "
+            "deltalake does not give; pip install --upgrade deltalake"
+        )
     found: dict[str, DeletedRows | None] = {}
     for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
         for uri, kept in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):

@@ -167,7 +167,10 @@ def delete_of_iceberg(
             pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": "2147483546"}),
             pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "2147483545"}),
         ]
-        pq.write_table(pa.table([pa.array(paths), pa.array(places)], schema=pa.schema(fields)), path)
+        pq.write_table(
+            pa.table([pa.array(paths, pa.string()), pa.array(places, pa.int64())], schema=pa.schema(fields)),
+            path,
+        )
     file = DataFile.from_args(
         content=content,
         file_path=where,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.manifest import DataFileContent, FileFormat
 
-from parity.errors import DatasetError, ResumeError
+from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, plan, preview, score, status
 from parity_batch.deleted_rows import DeletedRows
 from tests.batch.deletes import (
@@ -305,3 +306,35 @@ def test_delete_files_that_are_not_read_are_refused_by_name(tmp_path: Path) -> N
     with pytest.raises(DatasetError, match="its row 60 is deleted, and it has 60 rows"):
         score(folder_of(beyond), tmp_path / "out", ORDERS)
     assert not (tmp_path / "out").exists()
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+def test_libraries_too_old_for_deletion_vectors_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = delta_of(tmp_path / "delta")
+    delete_of_delta(delta, 0, [[1]])
+    iceberg = iceberg_of(tmp_path)
+    delete_of_iceberg(iceberg, [(files_of(iceberg)[0], 0)], vectors=True)
+    monkeypatch.delattr(deltalake.DeltaTable, "deletion_vectors")
+    with pytest.raises(ConfigError, match="pip install --upgrade deltalake"):
+        score(delta, tmp_path / "out", ORDERS)
+    monkeypatch.setitem(sys.modules, "pyiceberg.table.deletion_vector", None)
+    with pytest.raises(ConfigError, match="pip install --upgrade pyiceberg"):
+        score(folder_of(iceberg), tmp_path / "out", ORDERS)
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+def test_a_delete_file_may_name_any_number_of_files_and_none(tmp_path: Path) -> None:
+    table = iceberg_of(tmp_path)
+    first, second = files_of(table)
+    delete_of_iceberg(table, [])
+    delete_of_iceberg(
+        table, [(path, row) for row in range(0, 40, 2) for path in (second, first, "s3://no/file")]
+    )
+    score(folder_of(table), tmp_path / "out", ORDERS, columns=["id"])
+    found = read_parts(tmp_path / "out").sort_by("id")
+    assert found["id"].to_pylist() == table.scan().to_arrow().sort_by("id")["id"].to_pylist()
+    assert found.num_rows == 60
