@@ -153,3 +153,23 @@ def test_more_rows_than_a_batch_keep_their_order(parity: Parity, scale: str) -> 
     assert [row.get("y") for row in found] == [
         2.0 * (row % 7) + row if row % 3 else None for row in range(2500)
     ]
+
+
+def test_a_file_of_another_kind_is_one_row_of_a_handler_that_takes_files(
+    parity: Parity, scale: str, tmp_path: Path
+) -> None:
+    (tmp_path / "size.py").write_text(
+        "from parity import Bytes, Handler, Int64, Schema\n\n\n"
+        "class Size(Handler):\n    inputs = Schema(file=Bytes())\n    outputs = Schema(size=Int64())\n\n"
+        "    def preprocess(self, batch):\n        return list(map(len, batch['file'].to_pylist()))\n\n"
+        "    def inference(self, inputs):\n        return inputs\n\n"
+        "    def postprocess(self, outputs, batch):\n        return {'size': outputs}\n"
+    )
+    for name, data in (("a.JPG", b"\xff\xd8\xff\x00"), ("none", b"")):
+        (tmp_path / name).write_bytes(data)
+        done = parity("run", str(tmp_path / "size.py"), tmp_path / name)
+        assert (done.code, lines(done.out)) == (0, [{"size": len(data)}])
+    refused = parity("run", scale, tmp_path / "a.JPG")
+    assert refused.code == 2
+    assert "not from .jpg" in refused.err
+    assert "one required input is Bytes" in refused.err

@@ -24,7 +24,8 @@ HandlerRef = Annotated[
 RowsFile = Annotated[
     str,
     typer.Argument(
-        metavar="ROWS", help="A .json, .jsonl or .parquet file, or - for JSON from standard input."
+        metavar="ROWS",
+        help="A .json, .jsonl or .parquet file, - for JSON from standard input, or a picture: one row.",
     ),
 ]
 ProfileName = Annotated[str, typer.Option(help="Profile of handler.toml to run with.")]

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parity.codec import arrow, rows
+from parity.codec import arrow, form_body, rows
 from parity.codec.decoded import Decoded
 from parity.errors import ConfigError, DatasetError, MalformedError, RowError
 from parity.result import ERROR_COLUMN, Result
@@ -22,6 +22,8 @@ _READABLE = ".json, .jsonl, .ndjson or .parquet"
 
 def read_rows(source: str, schema: Schema, limit: int | None = None) -> Decoded:
     """The rows of a file, or of standard input for "-"; at most the first `limit`.
+
+    A file of another suffix is one row, as the raw body of a request is.
 
     Raises:
         DatasetError: there is no such file, or it cannot be read.
@@ -41,8 +43,11 @@ def read_rows(source: str, schema: Schema, limit: int | None = None) -> Decoded:
         return _decode(_lines(path.read_bytes()), schema, limit)
     if suffix == ".json":
         return _decode(_whole(path.read_bytes()), schema, limit)
+    if form_body.file_field(schema) is not None:
+        return rows.RowDecoder(schema).decode([form_body.raw_row(schema, path.read_bytes())])
     raise DatasetError(
-        f"{source}: rows are read from {_READABLE}, not from {suffix or 'a file without suffix'}"
+        f"{source}: rows are read from {_READABLE}, not from {suffix or 'a file without suffix'}; any other "
+        "file is a row for handlers whose one required input is Bytes or an encoded Image"
     )
 
 
