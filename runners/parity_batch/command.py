@@ -51,6 +51,10 @@ def batch(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a profile setting; repeatable."),
     ] = None,
+    buckets: Annotated[
+        str | None,
+        typer.Option(metavar="N,N", help="Sizes that inference is padded to; --set buckets=[N,N]."),
+    ] = None,
     batch_rows: Annotated[
         int | None, typer.Option(help="Rows scored at once (1024, or what fills the largest bucket).")
     ] = None,
@@ -151,7 +155,7 @@ def batch(
         raise ConfigError("--resume continues what is in OUTPUT and --restart removes it; give one")
     loaded = load_handler(handler, app_dir=app_dir)
     settings = Settings(
-        profile=loaded.profile(profile).with_settings(set_ or []),
+        profile=loaded.profile(profile).with_settings([*(set_ or []), *_buckets(buckets, set_)]),
         batch_rows=batch_rows,
         workers=workers,
         preprocess_workers=preprocess_workers,
@@ -208,6 +212,18 @@ def _emitted(data: bytes) -> None:
 
 def _told(line: str) -> None:
     typer.echo(line, err=True)
+
+
+def _buckets(text: str | None, given: list[str] | None) -> list[str]:
+    """The profile's setting for `--buckets`."""
+    if text is None:
+        return []
+    sizes = [part.strip() for part in text.split(",")]
+    if not all(size.isascii() and size.isdigit() and int(size) for size in sizes):
+        raise ConfigError(f"--buckets {text} is not a list of positive batch sizes, such as 16,64")
+    if any(setting.partition("=")[0].strip() == "buckets" for setting in given or []):
+        raise ConfigError("--buckets and --set buckets= say the same; give one")
+    return [f"buckets=[{', '.join(str(int(size)) for size in sizes)}]"]
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

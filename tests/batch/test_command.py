@@ -40,6 +40,22 @@ def test_the_summary_is_printed_as_json_too(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["profile"]["buckets"] == [32]
 
 
+def test_buckets_may_be_given_by_an_option_of_their_own(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (40,))
+    done = run(ORDERS, tmp_path / "in", tmp_path / "out", "--buckets", "8, 64")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["profile"]["buckets"] == [8, 64]
+    again = run(ORDERS, tmp_path / "in", tmp_path / "out", "--set", "buckets=[8,64]", "--resume")
+    assert "nothing was left to do" in again.stdout
+    for given, said in (
+        (["--buckets", "0,8"], "--buckets 0,8 is not a list of positive batch sizes"),
+        (["--buckets", "many"], "--buckets many is not a list of positive batch sizes"),
+        (["--buckets", "8", "--set", "buckets=[8]"], "say the same; give one"),
+    ):
+        wrong = run(ORDERS, tmp_path / "in", tmp_path / "new", *given)
+        assert (wrong.returncode, said in wrong.stderr) == (2, True)
+
+
 def test_bad_input_ends_with_code_2_and_one_message(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (10,))
     (tmp_path / "in" / "zero.parquet").touch()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ from parity.durable import locked
 from parity.errors import DatasetError, ResumeError
 from parity.profile import Profile
 from parity_batch import Settings, score
-from tests.batch.jobs import ORDERS, contents, orders, part_files, run, run_and_kill, write_orders
+from tests.batch.jobs import ORDERS, command, contents, orders, part_files, run, run_and_kill, write_orders
 
 FILES = 24
 
@@ -57,6 +59,25 @@ def test_a_job_killed_at_random_points_ends_with_the_same_bytes(tmp_path: Path) 
     assert resumed.returncode == 0, resumed.stderr
     assert kills >= 3
     assert contents(output) == expected
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_the_job_continued(tmp_path: Path) -> None:
+    write_orders(tmp_path / "in", (200, 30_000, 100))
+    assert run(*job(tmp_path, "whole")).returncode == 0
+    arguments = " ".join(shlex.quote(text) for text in command(*job(tmp_path, "out")))
+    limited = ["bash", "-c", f"ulimit -f 64; exec {arguments}"]  # no file may be larger: part 1 is
+    full = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert full.returncode == 2
+    assert "cannot be written" in full.stderr
+    assert "the same command continues" in " ".join(full.stderr.split())
+    assert "Traceback" not in full.stderr
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert "part-00001-u00000.parquet" not in names
+    assert not any(name.endswith(".tmp") for name in names)
+    assert "_SUCCESS" not in names
+    assert run(*job(tmp_path, "out")).returncode == 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_only_what_is_missing_is_scored_again(done: Path) -> None:
