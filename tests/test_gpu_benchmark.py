@@ -14,6 +14,8 @@ import torch
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import models, operations, pipelines
 from benchmarks.gpu.table import Line, rendered
+from parity.models import why_off
+from parity.profile import Profile
 from parity.registry import load_handler
 from parity.vision import Images
 
@@ -61,6 +63,7 @@ def test_an_operation_that_differs_misses_its_bar(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 def test_models_are_compared_and_those_that_are_off_say_why() -> None:
     found = {line.what: line for line in models.compared("cpu", ("eager", "export", "cuda_graphs"))}
+    assert why_off(Profile(device="cuda", backend="onnxruntime")) == "it runs on cpu, and the device is cuda"
     assert [found[name].ok for name in ("eager", "export", "cuda_graphs")] == [True, True, None]
     assert found["cuda_graphs"].note == "off: it runs on cuda, and the device is cpu"
 
@@ -85,6 +88,31 @@ def test_the_handlers_are_checked_under_both_profiles(tmp_path: Path) -> None:
 def test_a_handler_is_checked_by_the_real_command() -> None:
     first = next(iter(command.checked("cpu")))
     assert (first.part, first.ok) == ("handlers", True), first
+
+
+def test_a_handler_without_its_weights_is_not_checked_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[list[str]] = []
+    monkeypatch.setattr(command, "_run", lambda ran, limit_s: checks.append(ran) or (0, "exit code 0"))
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda package: None)
+    found = {line.what: line for line in command.checked("cuda:0")}
+    assert len(found) == len(command.HANDLERS) == len(checks) + 1
+    without = found["check photo_label, cpu and cuda:0"]
+    assert (without.ok, without.note) == (
+        None,
+        "off: its weights are not installed: pip install 'parity[weights]'",
+    )
+    assert all(line.ok for line in found.values() if line is not without)
+
+
+def test_the_weights_of_every_handler_that_has_some_are_looked_for() -> None:
+    for name in command.HANDLERS:
+        text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers" / name).glob("*.py"))
+        assert ("parity[weights]" in text) == (name in command.WEIGHTS), name
+        assert command.WEIGHTS.get(name, "") in text
+
+
+def test_what_is_waited_for_is_less_than_ten_minutes() -> None:
+    assert command.TESTS_S + len(command.HANDLERS) * command.CHECK_S <= 510
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ from parity.errors import ConfigError
 from parity.models import prepare, why_off
 from parity.profile import ModelBackend, Profile
 
-BACKENDS: tuple[ModelBackend, ...] = ("eager", "export", "compile", "cuda_graphs", "tensorrt")
+BACKENDS: tuple[ModelBackend, ...] = (
+    *("eager", "export", "compile", "cuda_graphs", "tensorrt", "onnxruntime"),
+)
 ROWS = 32
 BAR = 1e-4
 

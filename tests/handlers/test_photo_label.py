@@ -14,6 +14,7 @@ from parity.check import run_check
 from parity.codec import arrow
 from parity.engine import Engine
 from parity.errors import ConfigError
+from parity.profile import Profile
 from parity.registry import load_handler
 from tests.handlers.conftest import ROOT, LoadEngine, ReadSample
 
@@ -149,6 +150,22 @@ def test_the_fast_profile_gives_the_goldens_in_a_fresh_process(
     report = run_check(str(ROOT / FOLDER), profile="fast", runners=["notebook"], laws=[])
     assert report.exit_code == 0
     assert len(report.entries) >= 1
+
+
+@needs_weights
+@pytest.mark.gpu
+def test_a_device_names_and_measures_photos_as_the_host_does(
+    scored: dict[str, dict[str, Any]], read_sample: ReadSample
+) -> None:
+    loaded = load_handler(str(ROOT / FOLDER))
+    with Engine(loaded, Profile(device="cuda")) as there:
+        found = answers(there, read_sample("photo_quality"))
+    for expected, obtained in zip(scored.values(), found, strict=True):
+        assert (obtained["_error"] is None) == (expected["_error"] is None)
+        if expected["_error"] is None:
+            assert (obtained["label"], obtained["class_id"]) == (expected["label"], expected["class_id"])
+            for name in ("sharpness", "brightness", "confidence", "embedding"):
+                np.testing.assert_allclose(obtained[name], expected[name], rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 def test_without_the_weights_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
