@@ -54,6 +54,15 @@ def test_a_refused_request_is_recorded_as_it_came_with_what_was_wrong(tmp_path: 
     assert decoded.errors, "the recorded body is refused again"
 
 
+def test_a_message_with_half_a_character_is_recorded(tmp_path: Path):
+    writer = writer_of(tmp_path)
+    error = RowError(0, "invalid", "key '\ud800' is unknown", "\udfff")
+    writer.offer_refused(Refused.of(origin("a"), [error], BODY, most_bytes=1024))
+    assert writer.close(WAIT_S)
+    (row,) = recorded(tmp_path)
+    assert row["errors"] == [{"row": 0, "field": "\\udfff", "message": "key '\\ud800' is unknown"}]
+
+
 def test_readers_of_the_answered_rows_do_not_see_refused_ones(tmp_path: Path):
     writer = writer_of(tmp_path)
     writer.offer(scored(["a", "b"]))

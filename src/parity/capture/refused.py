@@ -196,8 +196,9 @@ class RefusedWriter:
         """Write what there is, due or not; whether that worked. What could not be written stays for later."""
         rows = sum(refused.refused_rows for refused, _ in self._kept)
         if self._kept:
+            table = pa.Table.from_pylist([self._row(*kept) for kept in self._kept], schema=COLUMNS)
             try:
-                self._write(rows)
+                self._write(table, rows)
             except Exception as exc:  # noqa: BLE001 - a capture never disturbs the server
                 self._observer.failed()
                 self._attempts.failed(exc, rows)
@@ -212,9 +213,8 @@ class RefusedWriter:
         self._lose(sum(refused.refused_rows for refused, _ in self._kept))
         self._forget()
 
-    def _write(self, rows: int) -> None:
+    def _write(self, table: pa.Table, rows: int) -> None:
         first_ns = min(refused.origin.time_ns for refused, _ in self._kept)
-        table = pa.Table.from_pylist([self._row(*kept) for kept in self._kept], schema=COLUMNS)
         meta = {"format": FORMAT, "requests": len(self._kept), "refused_rows": rows}
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, COLUMNS, compression="zstd") as writer:
@@ -241,8 +241,8 @@ class RefusedWriter:
             "errors": [
                 {
                     "row": error.row,
-                    "field": error.field,
-                    "message": None if hides else error.message[:_MESSAGE_CHARACTERS],
+                    "field": error.field and _text(error.field),
+                    "message": None if hides else _text(error.message[:_MESSAGE_CHARACTERS]),
                 }
                 for error in refused.errors
             ],
@@ -253,6 +253,11 @@ class RefusedWriter:
         self._kept = []
         self._bytes = 0
         self._since = None
+
+
+def _text(text: str) -> str:
+    """What Arrow can hold of a text: half a surrogate pair by its number."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def read_refused(place: Place, where: str, columns: Iterable[str] | None = None) -> Iterable[pa.Table]:
