@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from parity_online.admission import Admission
 from parity_online.compression import is_worth_encoding, read_encoded, write_encoded
+from parity_online.gathering import Room
 from parity_online.keys import (
     Keys,
     is_local,
@@ -75,6 +76,7 @@ class FastPath:
         self._routes: dict[str, Route] = {}
         self._raw_routes: dict[bytes, Route] = {}
         self.known_heads = KnownHeads()
+        self.room = Room()
         self.body_limit_bytes = settings.body_limit_bytes
         models.subscribe(self._make_routes)
 

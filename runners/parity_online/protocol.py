@@ -1,9 +1,10 @@
-"""Below ASGI: small inference requests go from uvicorn's parser to the queue without scope, cycle or task.
+"""Below ASGI: most inference requests go from uvicorn's parser to the queue without scope, cycle or task.
 
 Uvicorn's HTTP protocol stays in charge of the connection: parsing, keep-alive, pipelining, shutdown. For a
-POST to an inference route whose body is small and not chunked this subclass keeps the request to itself;
-anything else goes on to uvicorn and so to the ASGI app, which answers the same routes in the same way, only
-slower. Where the whole request has come at once and its head is known, not even the parser is asked.
+POST to an inference route whose body is of a few MiB at most and not chunked this subclass keeps the request
+to itself; anything else goes on to uvicorn and so to the ASGI app, which answers the same routes in the same
+way, only slower. Where the whole request has come at once and its head is known, not even the parser is
+asked.
 
 The overridden methods are not public API: `is_supported` says whether this uvicorn has them.
 """
@@ -22,15 +23,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from parity_online.fastpath import FastPath
 from parity_online.heads import HeadProtocol
 from parity_online.known_heads import KnownHead
-from parity_online.problems import Answer, ProblemError, new_id
-from parity_online.request import Request, read_headers, slow_body
+from parity_online.problems import Answer, ProblemError
+from parity_online.request import Request, left_early, read_headers, slow_body
 from parity_online.route import Route
 from parity_online.wire import write_answer
 
 logger = logging.getLogger(__name__)
 
-SMALL_BODY_BYTES = 65536
-"""Larger bodies need uvicorn's flow control."""
+FAST_BODY_BYTES = 4 * 1024 * 1024
+"""Larger bodies go by ASGI: they cost so much else that the way does not matter."""
+
+ANY_BODY_BYTES = 65536
+"""Bodies up to this size need no room of those that are gathered; see `parity_online.gathering`."""
+
+CLOSE = (b"connection", b"close")
 
 _OVERRIDDEN = (
     "on_message_begin",
@@ -68,15 +74,21 @@ class _Exchange:
         "message_event",
         "more_body",
         "on_response",
+        "parts",
         "request",
         "response_complete",
         "response_started",
+        "room_bytes",
         "route",
         "transport",
     )
 
-    def __init__(self, protocol: FastProtocol, route: Route, request: Request, keep_alive: bool) -> None:
+    def __init__(
+        self, protocol: FastProtocol, route: Route, request: Request, keep_alive: bool, room_bytes: int = 0
+    ) -> None:
         self.body = b""
+        self.parts: list[bytes] = []
+        self.room_bytes = room_bytes
         self.default_headers = protocol.server_state.default_headers
         self.disconnected = False
         self.keep_alive = keep_alive
@@ -109,6 +121,7 @@ class FastProtocol(HeadProtocol):
 
     scope: Any
     _body_timer: asyncio.TimerHandle | None = None
+    _body_began_at = 0.0
     _fast: FastPath | None = None
     _is_between = True
     """Whether the parser has read no byte of a next request."""
@@ -171,10 +184,14 @@ class FastProtocol(HeadProtocol):
             if exchange.request.timeout_s is not None:
                 timeout_s = min(timeout_s, exchange.request.timeout_s)
             self._body_timer = self.loop.call_later(timeout_s, self._refuse_slow_body, exchange, timeout_s)
+            self._body_began_at = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, and with it whatever it still owed."""
         self._cancel_body_timer()
+        exchange = self.cycle
+        if type(exchange) is _Exchange and exchange.more_body and not exchange.response_complete:
+            self._refuse_body(exchange, left_early(), self.loop.time() - self._body_began_at)
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
@@ -195,7 +212,7 @@ class FastProtocol(HeadProtocol):
     def on_body(self, body: bytes) -> None:
         """Collect the body."""
         if type(self.cycle) is _Exchange:
-            self.cycle.body += body
+            self.cycle.parts.append(body)
         else:
             super().on_body(body)
 
@@ -207,6 +224,9 @@ class FastProtocol(HeadProtocol):
             super().on_message_complete()
             return
         self._cancel_body_timer()
+        parts, exchange.parts = exchange.parts, []
+        exchange.body = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._leave_room(exchange)
         self._respond(fast, exchange)
 
     def _respond(self, fast: FastPath, exchange: _Exchange) -> None:
@@ -218,13 +238,25 @@ class FastProtocol(HeadProtocol):
     def _refuse_slow_body(self, exchange: _Exchange, timeout_s: float) -> None:
         self._body_timer = None
         if self.cycle is exchange and exchange.more_body and not self.transport.is_closing():
-            problem = slow_body(timeout_s, len(exchange.body))
-            exchange.route.nominal.metrics.failed(
-                exchange.route.name, timeout_s, problem.status, problem.kind
-            )
-            request_id = exchange.request.id or new_id()
-            write_answer(exchange, exchange.route.protocol.render(problem, request_id, close=True))
+            problem = slow_body(timeout_s, sum(map(len, exchange.parts)))
+            answer = self._refuse_body(exchange, problem, timeout_s)
+            if CLOSE not in answer.headers:
+                answer.headers.append(CLOSE)
+            write_answer(exchange, answer)
             self.transport.close()
+
+    def _refuse_body(self, exchange: _Exchange, problem: ProblemError, seconds: float) -> Answer:
+        """The answer to a request whose body did not come whole."""
+        exchange.parts = []
+        self._leave_room(exchange)
+        assert self._fast is not None, "who has an exchange has a fast path"
+        route, request = exchange.route, exchange.request
+        return self._fast.admission.refused(route, route.nominal, request, problem, seconds)
+
+    def _leave_room(self, exchange: _Exchange) -> None:
+        if exchange.room_bytes and self._fast is not None:
+            self._fast.room.leave(exchange.room_bytes)
+            exchange.room_bytes = 0
 
     def _cancel_body_timer(self) -> None:
         if self._body_timer is not None:
@@ -248,12 +280,25 @@ class FastProtocol(HeadProtocol):
             read_headers(request, self.headers)
         except ProblemError:
             return None
-        if request.length is None or request.length > min(SMALL_BODY_BYTES, fast.body_limit_bytes):
+        length = request.length
+        if length is None or length > min(FAST_BODY_BYTES, fast.body_limit_bytes):
+            return None
+        room_bytes = length if length > ANY_BODY_BYTES else 0
+        if room_bytes and not _may_gather(fast, request, room_bytes):
             return None
         request.is_read = True
         self._tells_own = request.id is not None or request.trace is not None
         keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
-        return _Exchange(self, route, request, keep_alive)
+        return _Exchange(self, route, request, keep_alive, room_bytes)
+
+
+def _may_gather(fast: FastPath, request: Request, size: int) -> bool:
+    """Whether a body of this size has room; who has no key is refused by ASGI, before the body has come."""
+    try:
+        fast.admission.identify(request)
+    except ProblemError:
+        return False
+    return fast.room.enter(size)
 
 
 def _advance(

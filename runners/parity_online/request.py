@@ -160,7 +160,7 @@ async def read_body(request: Request, receive: Receive, limit_bytes: int, timeou
             while True:
                 if message["type"] == "http.disconnect":
                     request.is_read = True
-                    raise ProblemError(499, "client_left", "the client left while it sent the body")
+                    raise left_early()
                 part = message.get("body", b"")
                 size += len(part)
                 request.is_read = not message.get("more_body", False)
@@ -180,6 +180,11 @@ def slow_body(timeout_s: float, size: int) -> ProblemError:
     return ProblemError(
         408, "slow_body", f"the body did not arrive within {timeout_s:g} s ({size} bytes did)"
     )
+
+
+def left_early() -> ProblemError:
+    """The problem of a body whose client was gone before it was whole."""
+    return ProblemError(499, "client_left", "the client left while it sent the body")
 
 
 async def discard_body(receive: Receive, limit_bytes: int) -> None:

@@ -174,7 +174,7 @@ class ServerSettings:
         grpc_port: port to bind for gRPC; 0 takes a free one, None serves none.
         drain_s: how long accepted requests may take to finish after SIGTERM.
         body_limit_bytes: largest request body; more is answered 413.
-        http: "fast" takes small inference requests before ASGI, "asgi" none.
+        http: "fast" takes inference requests of up to 4 MiB before ASGI, "asgi" none.
         poll_s: how often the model repository is looked at for versions that came, changed or went; None:
             never.
         management: whether models may be loaded and unloaded over HTTP.

@@ -74,6 +74,7 @@ def corpus() -> list[bytes]:
         head("/predictions/linear", arrow, "Content-Type: application/vnd.apache.arrow.stream"),
         head("/predictions/linear", form, "Content-Type: multipart/form-data; boundary=b"),
         head("/predictions/linear", row, json_type, "Content-Encoding: gzip", "Accept-Encoding: gzip;q=1"),
+        head("/predictions/linear", row.ljust(200_000), json_type),
         chunked("/predictions/linear", row[:9], row[9:]),
         head("/v2/repository/index", b'{"ready": true}', json_type),
         head("/v2/models/linear", b"", verb="GET"),
