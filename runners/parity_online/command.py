@@ -187,11 +187,17 @@ def serve(
     ] = False,
     http: Annotated[
         str,
-        typer.Option(help="fast: take small requests before ASGI; asgi: none."),
+        typer.Option(help="fast: take requests of up to 4 MiB before ASGI; asgi: none."),
     ] = "fast",
     app_dir: Annotated[str | None, typer.Option(help="Folder to import module:Class from.")] = None,
     ready_file: Annotated[Path | None, typer.Option(help="Write the URL here once ready.")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_failures: Annotated[
+        bool,
+        typer.Option(
+            "--log-failures", help="Log the texts of handlers' exceptions, which may quote requests."
+        ),
+    ] = False,
     log_format: Annotated[str, typer.Option(help="text: key=value; json: one object a line.")] = "text",
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log each request, not only those that fail.")
@@ -225,7 +231,7 @@ def serve(
 
     if log_format not in get_args(LogFormat):
         raise ConfigError(f"--log-format {log_format!r}: expected {' or '.join(get_args(LogFormat))}")
-    logs.set_up(log_level, cast("LogFormat", log_format))
+    logs.set_up(log_level, cast("LogFormat", log_format), tells_failures=log_failures)
     options = {
         "max_batch": max_batch,
         "max_delay_ms": max_delay_ms,

@@ -9,19 +9,55 @@ import logging
 import re
 import sys
 import time
+import traceback
 from collections.abc import Generator
 from typing import Any, Literal
 
 import orjson
 
+from parity.errors import RowError
+
 _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*+"|\S*)')
 _NUMBER = re.compile(r"(\w+)=%[-+ 0#]*[\d.]*[dfg]")
 _ESCAPE = re.compile(r"\\(.)")
+_EVENT = re.compile(r"event=(\w+)")
+
+_OF_REQUESTS = frozenset(("row_failed", "batch_failed", "request_failed", "respond_failed", "capture_failed"))
+"""Events whose exception was raised over a request, so that its text may quote what was asked."""
+
+_JOINTS = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
 
 _BATCH: contextvars.ContextVar[int | None] = contextvars.ContextVar("parity_online_batch", default=None)
 
 
-class KeyValueFormatter(logging.Formatter):
+class Formatter(logging.Formatter):
+    """What both forms of the log do with an exception.
+
+    Args:
+        tells_failures: whether the texts of exceptions that requests caused are told; where they are not, a
+            traceback names types and places in the code.
+    """
+
+    def __init__(self, *, tells_failures: bool = False) -> None:
+        super().__init__()
+        self.tells_failures = tells_failures
+
+    def traceback_of(self, record: logging.LogRecord) -> str:
+        """A record's traceback; empty where it has none."""
+        if not record.exc_info:
+            return ""
+        event = _EVENT.match(str(record.msg))
+        is_ours = event is not None and event[1] not in _OF_REQUESTS
+        error = record.exc_info[1]
+        if self.tells_failures or is_ours or error is None:
+            return self.formatException(record.exc_info)
+        return without_texts(error)
+
+
+class KeyValueFormatter(Formatter):
     """`time=... level=... logger=... event=...`; a traceback becomes a quoted value of the same line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -36,12 +72,12 @@ class KeyValueFormatter(logging.Formatter):
         if number is not None:
             line += f" batch={number}"
         if record.exc_info:
-            line += f" traceback={_quoted(self.formatException(record.exc_info))}"
+            line += f" traceback={_quoted(self.traceback_of(record))}"
         line = line.replace("\n", "\\n")
         return line if line.isprintable() else "".join(map(_printable, line))
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(Formatter):
     """The same keys as an object of JSON; what is logged as a number is one."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -63,17 +99,24 @@ class JsonFormatter(logging.Formatter):
         if number is not None:
             found.setdefault("batch", number)
         if record.exc_info:
-            found["traceback"] = self.formatException(record.exc_info)
+            found["traceback"] = self.traceback_of(record)
         try:
             return orjson.dumps(found, default=str).decode()
         except TypeError:  # a lone surrogate, as in a path or a header of odd bytes
             return json.dumps(found, default=str)
 
 
-def set_up(level: str, form: Literal["text", "json"] = "text") -> None:
-    """Send everything at or above `level` to standard error; called by the command, never by the library."""
+def set_up(level: str, form: Literal["text", "json"] = "text", *, tells_failures: bool = False) -> None:
+    """Send everything at or above `level` to standard error; called by the command, never by the library.
+
+    Args:
+        level: "debug", "info", "warning" or "error".
+        form: `key=value`, or JSON.
+        tells_failures: see `Formatter`.
+    """
+    kind = JsonFormatter if form == "json" else KeyValueFormatter
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else KeyValueFormatter())
+    handler.setFormatter(kind(tells_failures=tells_failures))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -85,6 +128,42 @@ def form() -> Literal["text", "json"]:
     """The form that `set_up` has been asked for; a process that this one starts writes the same."""
     found = [handler.formatter for handler in logging.getLogger().handlers]
     return "json" if any(isinstance(formatter, JsonFormatter) for formatter in found) else "text"
+
+
+def tells_failures() -> bool:
+    """Whether `set_up` has been asked to tell the texts of exceptions that requests caused."""
+    found = [handler.formatter for handler in logging.getLogger().handlers]
+    return any(isinstance(formatter, Formatter) and formatter.tells_failures for formatter in found)
+
+
+def failure(error: RowError) -> str:
+    """What the log says of a row's failure: the exception's text where it may, else its type and stage."""
+    if tells_failures():
+        return error.message
+    stage = error.stage or "the handler"
+    field = f" over field {error.field}" if error.field else ""
+    return f"{stage} raised {error.type}{field}" if error.type else f"{stage} failed{field}"
+
+
+def without_texts(error: BaseException) -> str:
+    """A traceback of all exceptions that led here: types and places in the code, and none of their texts."""
+    told: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        kind = type(current)
+        name = (
+            kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        )
+        frames = "".join(traceback.format_tb(current.__traceback__))
+        told.append(f"Traceback (most recent call last):\n{frames}{name}" if frames else name)
+        cause = current.__cause__
+        context = None if current.__suppress_context__ else current.__context__
+        if cause is not None or context is not None:
+            told.append(_JOINTS[cause is None])
+        current = cause or context
+    return "\n\n".join(reversed(told))
 
 
 @contextlib.contextmanager

@@ -199,7 +199,7 @@ def _list_answer(call: Call, entries: list[bytes | RowError], failed: list[tuple
                 logs.text(call.model.name),
                 error.row,
                 batch,
-                logs.text(error.message),
+                logs.text(logs.failure(error)),
             )
     more = [(b"x-row-errors", b"%d" % errors)] if errors else []
     return json_answer(200, b"[" + b",".join(texts) + b"]", request_id, more)

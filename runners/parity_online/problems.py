@@ -31,6 +31,7 @@ import orjson
 
 from parity.codec.decoded import TooManyRowsError
 from parity.errors import FingerprintError, MalformedError, ParityError, RowError, RunnerError
+from parity_online import logs
 from parity_online.batcher import QueueFullError
 from parity_online.driver import DeadlineExceededError, DrainingError
 from parity_online.remote import ReplicaDiedError
@@ -126,7 +127,9 @@ def rows_problem(
         message += f" (and {len(errors) - 1} more of this request's rows, see 'rows')"
     if failed:
         number = f"batch {batch}: " if batch is not None else ""
-        return ProblemError(500, "failed", message, rows=errors, detail=f"{number}{place}{first.message}")
+        return ProblemError(
+            500, "failed", message, rows=errors, detail=f"{number}{place}{logs.failure(first)}"
+        )
     return ProblemError(400, first.kind, message, rows=errors)
 
 

@@ -126,6 +126,7 @@ class RemoteEngine:
             "preprocess_processes": self._preprocess_processes,
             "log_level": logging.getLevelName(logging.getLogger().level).lower(),
             "log_format": logs.form(),
+            "log_failures": logs.tells_failures(),
         }
         try:
             send_frame(ours, replica.CONFIGURE, orjson.dumps(config))

@@ -77,7 +77,8 @@ def main(descriptor: int) -> None:
 
 
 def _open(config: dict[str, object]) -> Engine | Overlapped:
-    logs.set_up(str(config["log_level"]), "json" if config["log_format"] == "json" else "text")
+    form = "json" if config["log_format"] == "json" else "text"
+    logs.set_up(str(config["log_level"]), form, tells_failures=bool(config["log_failures"]))
     app_dir = config["app_dir"]
     found = load_handler(str(config["ref"]), app_dir=None if app_dir is None else str(app_dir))
     # In a model repository the place gives name and version.

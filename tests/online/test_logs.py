@@ -4,6 +4,8 @@ import json
 import logging
 import sys
 
+import pytest
+
 from parity_online import logs
 
 
@@ -78,3 +80,50 @@ def test_what_controls_a_terminal_or_turns_text_around_is_shown_by_its_number():
     text = line("event=request path=%s", logs.text(hostile))
     assert text.isprintable()
     assert text.endswith('path="/a\\x00b\\x1b[31m\\x7f\\u202ec\\u2028d é 猫"')
+
+
+SECRET = "secret" + "-"
+"""Put together, so that no line of code that a traceback shows has it."""
+
+
+def chained() -> BaseException:
+    """An exception with a cause and a context, all of which quote something."""
+    try:
+        try:
+            raise KeyError(SECRET + "1")
+        except KeyError as exc:
+            raise ValueError(SECRET + "2") from exc
+    except ValueError:
+        try:
+            raise json.JSONDecodeError(SECRET + "3", SECRET + "4", 0)
+        except json.JSONDecodeError as exc:
+            exc.add_note(SECRET + "5")
+            return exc
+
+
+@pytest.mark.parametrize("form", [logs.KeyValueFormatter, logs.JsonFormatter])
+@pytest.mark.parametrize(
+    ("message", "quotes"),
+    [
+        ("event=row_failed handler=a", True),
+        ("event=request_failed id=1", True),
+        ("event=capture_failed handler=a", True),
+        ("Exception in ASGI application", True),
+        ("event=load_failed model=a", False),
+    ],
+)
+def test_texts_of_exceptions_over_requests_are_left_out(
+    form: type[logs.Formatter], message: str, quotes: bool
+):
+    error = chained()
+    info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("any", logging.ERROR, __file__, 1, message, (), info)
+    told = form(tells_failures=True).format(record)
+    assert all(f"{SECRET}{number}" in told for number in (1, 2, 3, 5))
+    kept = form().format(record)
+    assert (SECRET in kept) is not quotes, kept
+    assert [name in kept for name in ("KeyError", "ValueError", "json.decoder.JSONDecodeError")] == [True] * 3
+    assert kept.index("KeyError") < kept.index("ValueError") < kept.index("JSONDecodeError")
+    assert "direct cause" in kept
+    assert "During handling" in kept
+    assert kept.count("test_logs.py") >= 3

@@ -32,7 +32,7 @@ class Probe(Handler):
             while name.startswith("/") and not Path(name).exists():
                 time.sleep(0.001)
         if "raise" in inputs["act"]:
-            raise LookupError("act says raise: secret-42")
+            raise LookupError(f"act says raise: secret-{40 + 2}")
         y = inputs["x"] * np.float32(2) + np.float32(1)
         return np.where(np.array(inputs["act"]) == "nan", np.float32("nan"), y)
 
