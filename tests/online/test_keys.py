@@ -221,28 +221,6 @@ def test_health_takes_head_and_the_docs_need_nothing_from_elsewhere(probe: Probe
     assert "https://" not in text
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    files = ["-keyout", str(path), "-out", f"{path}.crt", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*made, *files], check=True, capture_output=True)
-    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
-    return path
-
-
 @pytest.mark.slow
 def test_https_is_spoken_with_a_certificate(certificate: Path):
     with ServerProcess([LINEAR, "--tls-cert", str(certificate)]) as server:
