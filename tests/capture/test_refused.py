@@ -159,6 +159,22 @@ def test_a_target_that_goes_on_failing_costs_rows_and_no_memory(tmp_path: Path):
     assert len(recorded(folder)) + sum(lost) == 100
 
 
+def test_what_cannot_be_made_a_row_of_is_lost_once_and_the_next_are_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    clock, lost = Clock(), list[int]()
+    writer = writer_here(tmp_path, clock, lost, rotate_s=1)
+    errors = [ERROR.at(2**40)]  # no int32
+    writer.add(Refused.of(origin("bad"), errors, BODY, most_bytes=1024))
+    clock.now += 1
+    writer.tick()
+    assert (lost, writer.due_at) == ([1], None)
+    assert caplog.text.count("event=capture_failed") == 1
+    writer.add(refused("good"))
+    assert writer.flush()
+    assert [row["_request_id"] for row in recorded(tmp_path)] == ["good"]
+
+
 @pytest.mark.parametrize("damage", ["bytes", "meta", "later"])
 def test_a_damaged_file_is_named(tmp_path: Path, damage: str):
     writer = writer_of(tmp_path)

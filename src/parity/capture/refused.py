@@ -8,6 +8,7 @@ what begins with an underscore.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,8 @@ from parity.capture.privacy import Privacy
 from parity.capture.sampling import in_sample
 from parity.capture.settings import CaptureSettings
 from parity.errors import DatasetError, RowError
+
+logger = logging.getLogger(__name__)
 
 FORMAT: Final = 1
 FOLDER: Final = "_refused"
@@ -194,17 +197,24 @@ class RefusedWriter:
 
     def flush(self) -> bool:
         """Write what there is, due or not; whether that worked. What could not be written stays for later."""
+        if not self._kept:
+            self._forget()
+            return True
         rows = sum(refused.refused_rows for refused, _ in self._kept)
-        if self._kept:
+        try:
             table = pa.Table.from_pylist([self._row(*kept) for kept in self._kept], schema=COLUMNS)
-            try:
-                self._write(table, rows)
-            except Exception as exc:  # noqa: BLE001 - a capture never disturbs the server
-                self._observer.failed()
-                self._attempts.failed(exc, rows)
-                return False
-            self._observer.captured(rows)
-            self._written += 1
+        except Exception as exc:  # it would fail again
+            logger.error("event=capture_failed handler=%s rows=%d", self._source.handler, rows, exc_info=exc)
+            self.give_up()
+            return True
+        try:
+            self._write(table, rows)
+        except Exception as exc:  # noqa: BLE001 - a capture never disturbs the server
+            self._observer.failed()
+            self._attempts.failed(exc, rows)
+            return False
+        self._observer.captured(rows)
+        self._written += 1
         self._forget()
         return True
 
