@@ -1,4 +1,4 @@
-"""Parts are ordinary Parquet datasets: pandas, Polars and DuckDB read folder and values as they are."""
+"""Parts are ordinary Parquet datasets: pandas, Polars, DuckDB and Daft read folder and values as they are."""
 
 from __future__ import annotations
 
@@ -66,6 +66,15 @@ def test_duckdb_reads_the_folder(scored: Path) -> None:
     rows = read.fetchall() if read else []
     ids, big, totals, errors = (list(column) for column in zip(*rows, strict=True))
     check(ids, big, totals, errors)
+
+
+@pytest.mark.slow
+def test_daft_reads_the_folder(scored: Path) -> None:
+    daft = pytest.importorskip("daft", reason="pip install daft, which holds pyarrow below 26")
+    read: Any = daft.read_parquet(str(scored / "*.parquet"))
+    frame = read.sort("id").to_pydict()
+    check(*(frame[name] for name in ("id", "big", "total", "_error")))
+    assert len(frame["vector"][0]) == 3
 
 
 def test_arrow_datasets_read_the_folder_without_the_bookkeeping(scored: Path) -> None:
