@@ -78,6 +78,42 @@ def test_odd_modes_become_rgb() -> None:
     assert set(np.unique(decoded(file_of(bilevel, "PNG")))) <= {0, 255}
 
 
+MODES = (
+    *("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB"),
+    *("I;16", "I;16B", "I", "F"),
+)
+
+
+def light_picture(mode: str) -> Pillow.Image:
+    """A light grey picture, about level 200 of 255, as each mode has it."""
+    deep = {"I;16": "<u2", "I;16B": ">u2", "I": "<i4"}
+    if mode in deep:
+        return Pillow.fromarray(np.full((6, 5), 200 * 257, deep[mode]))
+    if mode == "F":
+        return Pillow.fromarray(np.full((6, 5), 200 / 255, np.float32))
+    if mode == "LAB":
+        return Pillow.new("LAB", (5, 6), (200, 128, 128))
+    return Pillow.new("RGB", (5, 6), (200, 200, 200)).convert(mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_picture_of_any_mode_stays_light_or_is_refused_with_the_reason(mode: str) -> None:
+    data = file_of(light_picture(mode), "TIFF")
+    if mode in ("I", "F"):
+        with pytest.raises(ImageError, match=r"a TIFF file: its levels are 32-bit .*; expected 8 or 16 bits"):
+            vision.decode([data])
+    elif mode == "1":
+        assert decoded(data).max() == 255, "dots of black and white"
+    else:
+        assert np.median(decoded(data)) > 180
+
+
+def test_a_portable_grey_map_of_16_bits_loses_the_lower_byte() -> None:
+    levels = np.arange(0, 65536, 4096).astype(">u2")
+    data = b"P5\n4 4\n65535\n" + levels.tobytes()
+    assert np.array_equal(decoded(data, mode="L")[..., 0].ravel(), levels >> 8)
+
+
 def test_the_first_frame_of_several_counts() -> None:
     first, second = Pillow.fromarray(noise(5, 4, 4)), Pillow.fromarray(noise(6, 4, 4))
     data = file_of(first, "TIFF", save_all=True, append_images=[second])

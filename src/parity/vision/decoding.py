@@ -139,6 +139,9 @@ def _decoded(data: bytes, mode: Mode, max_pixels: int) -> np.ndarray[Any, Any]:
             found = faster(data)
             if found is not None:
                 return found.numpy()
+        if image.mode == "F" or (image.mode == "I" and image.format != "PPM"):
+            numbers = "floats" if image.mode == "F" else "integers"
+            raise ValueError(f"its levels are 32-bit {numbers} of no known range; expected 8 or 16 bits")
         image.load()
         # In place, and without a conversion to the same mode: each would copy all pixels.
         ImageOps.exif_transpose(image, in_place=True)
