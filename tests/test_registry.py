@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -228,3 +229,21 @@ def test_each_wire_form_of_one_start_gives_what_a_start_of_its_own_gives(name: s
         assert together[wire].to_table().equals(alone.to_table())
     for result in together.values():
         assert result.to_table().equals(next(iter(together.values())).to_table())
+
+
+@pytest.mark.parametrize(
+    "source", ["", "import gc\ngc.disable()\n", "import gc\ngc.set_threshold(5, 6, 7)\n"]
+)
+def test_what_a_handlers_file_says_of_garbage_collection_stands(tmp_path: Path, said: str) -> None:
+    (tmp_path / "handler.py").write_text(
+        f"import gc\n{said}\nfrom parity import Handler, Int64, Schema\n\n\nclass Same(Handler):\n"
+        "    inputs = Schema(x=Int64())\n    outputs = Schema(x=Int64())\n"
+    )
+    before, thresholds = gc.isenabled(), gc.get_threshold()
+    try:
+        load_handler(str(tmp_path))
+        assert gc.isenabled() is ("disable" not in said)
+        assert gc.get_threshold() == ((5, 6, 7) if "5, 6, 7" in said else thresholds)
+    finally:
+        gc.set_threshold(*thresholds)
+        (gc.enable if before else gc.disable)()

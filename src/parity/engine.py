@@ -41,8 +41,6 @@ from parity.work import Answers, Failure, Part, Work, merge
 
 logger = logging.getLogger(__name__)
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
-
 _NO_ROWS_FAULT = (CompileError, InputMutatedError, RunnerError, FingerprintError)
 """What ends a batch as a whole, though it comes out of a stage."""
 
@@ -87,7 +85,6 @@ class Engine:
             from parity.exact import promised
 
             self.profile = promised(self.loaded, self.profile)
-        self._isolation = Isolation(self.loaded.name, self.profile, self._through)
         self._handler: Handler | None = None
         self._inferring = threading.Lock()  # isolation infers on whatever thread postprocesses
         self._tap: Tap | None = None
@@ -246,7 +243,7 @@ class Engine:
         if outputs is not None:
             answers.take(part, outputs, self.loaded.name)
         else:
-            self._isolation.settle(part, timings, answers)
+            Isolation(self.loaded.name, self.profile, self._through).settle(part, timings, answers)
 
     def _answered(self, work: Work, answers: Answers) -> Result:
         if self._tap is None and not work.keep_stages:

@@ -299,14 +299,13 @@ def _import_file(path: Path) -> ModuleType:
 @contextmanager
 def _uncollected() -> Generator[None]:
     """Look for no garbage meanwhile: torch's import makes little, and looking took a tenth of its time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)  # and not disabled: whether it is, the file may decide
     try:
         yield
     finally:
-        gc.enable()
+        if gc.get_threshold()[0] == 0:
+            gc.set_threshold(*thresholds)
 
 
 class _Uncached(SourceFileLoader):

@@ -56,8 +56,12 @@ class Inside:
         _notes[self._thread] = self._note
         if self._mode is not None:
             self._mode.__enter__()
-        if self._on is not None:
-            self._on.__enter__()
+        try:
+            if self._on is not None:
+                self._on.__enter__()
+        except BaseException as exc:
+            self._leave(exc)
+            raise
         return self
 
     def __exit__(
@@ -67,12 +71,15 @@ class Inside:
             if self._on is not None:
                 self._on.__exit__(kind, exc, trace)
         finally:
-            if self._mode is not None:
-                self._mode.__exit__(kind, exc, trace)
-            if self._outer is None:
-                del _notes[self._thread]
-            else:
-                _notes[self._thread] = self._outer
+            self._leave(exc)
+
+    def _leave(self, exc: BaseException | None) -> None:
+        if self._mode is not None:
+            self._mode.__exit__(None if exc is None else type(exc), exc, None)
+        if self._outer is None:
+            del _notes[self._thread]
+        else:
+            _notes[self._thread] = self._outer
 
 
 def new_stream(profile: Profile) -> Any:

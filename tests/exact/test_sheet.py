@@ -159,3 +159,20 @@ def test_the_shape_that_inference_saw_is_told_in_words() -> None:
         assert run_sheet(engine, batch, 4).shape == "2x3"
         assert engine.profile.buckets == (2,)
     assert sheet({"x": 1.0}).shape == ""
+
+
+class Large(Echo):
+    """Runs out of memory at the larger bucket."""
+
+    def inference(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        if len(inputs["n"]) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().inference(inputs)
+
+
+def test_a_bucket_that_does_not_fit_is_not_answered_at_another() -> None:
+    rows = RowDecoder(Large.inputs).decode([{"x": 1.0, "n": n} for n in range(6)])
+    with Engine(Large, Profile(buckets=(4, 8))) as engine:
+        found = run_sheet(engine, rows.batch, 8)
+        assert engine.run(rows.batch).errors == ()
+    assert found.errors == ("failed OutOfMemoryError",) * 6

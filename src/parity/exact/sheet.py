@@ -170,13 +170,16 @@ def run_sheet(engine: Engine, batch: Batch, bucket: int, *, threads: int | None 
             result = engine.run(batch, stages=True)
     finally:
         engine.profile = before
-    return _sheet(result)
+    return _sheet(result, bucket)
 
 
-def _sheet(result: Result) -> Sheet:
+def _sheet(result: Result, bucket: int) -> Sheet:
     errors = [""] * result.num_rows
     for error in result.errors:
         errors[error.row] = f"{error.kind} {error.type or ''}".strip()
+    for row, rows in zip(result.index.tolist(), result.buckets.tolist(), strict=True):
+        if rows != bucket:
+            errors[row] = f"answered among {rows} rows"
     found: dict[str, list[Value | None]] = {}
     dtypes: dict[str, str] = {}
     shapes: dict[str, str] = {}
