@@ -231,9 +231,7 @@ def test_each_wire_form_of_one_start_gives_what_a_start_of_its_own_gives(name: s
         assert result.to_table().equals(next(iter(together.values())).to_table())
 
 
-@pytest.mark.parametrize(
-    "source", ["", "import gc\ngc.disable()\n", "import gc\ngc.set_threshold(5, 6, 7)\n"]
-)
+@pytest.mark.parametrize("said", ["pass", "gc.disable()", "gc.set_threshold(5, 6, 7)"])
 def test_what_a_handlers_file_says_of_garbage_collection_stands(tmp_path: Path, said: str) -> None:
     (tmp_path / "handler.py").write_text(
         f"import gc\n{said}\nfrom parity import Handler, Int64, Schema\n\n\nclass Same(Handler):\n"
