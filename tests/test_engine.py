@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
@@ -597,3 +598,33 @@ def test_a_batch_that_fails_though_no_row_of_it_does_is_told(caplog: pytest.LogC
     (record,) = [item for item in caplog.records if "event=batch_failed" in item.getMessage()]
     assert record.exc_info is not None
     assert "rows=3" in record.getMessage()
+
+
+def _panic() -> BaseException:
+    """What a library that pyo3 wraps raises where its Rust panicked."""
+    return type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})("index out of bounds")
+
+
+@pytest.mark.parametrize("raised", [_panic, asyncio.CancelledError, SystemExit])
+def test_an_exception_that_is_none_costs_its_row_only(raised: Callable[[], BaseException]) -> None:
+    class Panicking(Leaving):
+        def preprocess(self, batch: Batch) -> Any:
+            if 1 in batch["x"].to_pylist():
+                raise raised()
+            return super().preprocess(batch)
+
+    batch = RowDecoder(Panicking.inputs).decode([{"x": number} for number in range(4)]).batch
+    with Engine(Panicking) as engine:
+        result = engine.run(batch)
+    assert [(error.row, error.kind, error.stage) for error in result.errors] == [(1, "failed", "preprocess")]
+    assert result.index.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, type("TimeIsUp", (BaseException,), {})])
+def test_what_ends_a_stage_from_outside_is_no_rows_fault(raised: type[BaseException]) -> None:
+    class Interrupted(Leaving):
+        def preprocess(self, batch: Batch) -> Any:
+            raise raised
+
+    with Engine(Interrupted) as engine, pytest.raises(raised):
+        engine.run(example_batch(Interrupted.inputs, 2))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from parity.errors import did_you_mean
+import pytest
+
+from parity.errors import DatasetError, RowError, StageError, did_you_mean
+from parity.frame.errors import UnknownVerbError
 
 
 def test_near_names_are_named_or_all_of_a_few() -> None:
@@ -17,3 +20,13 @@ def test_a_callers_text_costs_little_and_is_cut() -> None:
     names = ["xy" * 10_000_000, "cd"]
     assert len(did_you_mean("ab", names)) < 300
     assert did_you_mean("inputs", (f"input{number}" for number in range(1_000_000_000))) == ""
+
+
+@pytest.mark.parametrize("text", ["plain", "Grüße 🙂", "half \ud83d", "\udc00 and \ud800\ud83d"])
+def test_what_errors_say_can_be_written(text: str) -> None:
+    said = text.encode("utf-8", "backslashreplace").decode()
+    assert RowError(0, "failed", text).message == RowError(1, "failed", text).at(2).message == said
+    assert str(StageError(text, stage="inference")) == str(DatasetError(text)) == said
+    with pytest.raises(UnknownVerbError) as caught:
+        raise UnknownVerbError(text)
+    assert str(caught.value) == said

@@ -96,7 +96,8 @@ class Summary:
         """The summary in a few lines for people."""
         lines = [f"{self.rows:,} rows of {self.files:,} files scored by {self.handler} into {self.output}"]
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
-        speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else "nothing was left to do"
+        idle = "nothing was left to do" if self.resumed_parts else "there were no rows"
+        speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else idle
         lines.append(f"{self.parts:,} parts{resumed}; {speed}, {self.seconds:.1f} s in all")
         if self.step_seconds:
             memory = f"at most {self.peak_rss_bytes / 1e6:,.0f} MB in use"

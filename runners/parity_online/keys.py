@@ -32,6 +32,7 @@ CHALLENGE = b'Bearer realm="parity", Basic realm="parity"'
 
 _LINE = re.compile(r"(?P<scope>\S+)\s+(?P<name>\S+)\s+sha256:(?P<digest>[0-9a-fA-F]{64})")
 _OPEN = re.compile(r"/v2/health/(live|ready)|/ping|/v2/models/[^/]+(/versions/[^/]+)?/ready")
+_HOST = re.compile(r"(\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(:[0-9]*)?")
 _PAGE = ("/", "/status.json", "/form.json")
 
 
@@ -120,11 +121,13 @@ def require_local_host(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Refuse a request that reached loopback under another name: a site that calls itself by our address.
 
     Raises:
-        ProblemError: (403) its `Host` is neither localhost nor an address of loopback.
+        ProblemError: (403) its `Host` is neither localhost nor an address of loopback, or is there twice.
     """
-    host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1").strip().lower()
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    if name and not is_loopback(name) and not name.endswith(".localhost"):
+    hosts = [value.decode("latin-1").strip().lower() for name, value in headers if name == b"host"]
+    host = ", ".join(hosts)
+    named = _HOST.fullmatch(host)
+    name = "" if named is None else named["address"] or named["name"]
+    if host and not is_loopback(name) and not name.endswith(".localhost"):
         raise ProblemError(
             403,
             "cross_site",

@@ -36,7 +36,7 @@ from parity.preprocessing import Preprocessors
 from parity.profile import Profile
 from parity.result import Result
 from parity.stages import Tap
-from parity.under_way import Inside, guard_exit, new_stream
+from parity.under_way import Inside, guard_exit, is_of_stage, new_stream
 from parity.work import Answers, Failure, Part, Work, merge
 
 logger = logging.getLogger(__name__)
@@ -119,7 +119,9 @@ class Engine:
                 handler.initialize(context)
         except ParityError:
             raise
-        except (Exception, SystemExit) as exc:
+        except BaseException as exc:
+            if not is_of_stage(exc):
+                raise
             raise StageError(
                 f"handler {loaded.name}: initialize raised {type(exc).__name__}: {exc}",
                 handler=loaded.name,
@@ -306,8 +308,8 @@ class Engine:
         try:
             with Inside(self.loaded.name, stage, part.batch.num_rows, self._stream):
                 yield self._handler
-        except (Exception, SystemExit) as exc:  # a stage that exits must not end a check with its own code
-            if isinstance(exc, _NO_ROWS_FAULT):
+        except BaseException as exc:
+            if isinstance(exc, _NO_ROWS_FAULT) or not is_of_stage(exc):
                 raise
             if _is_mutation(exc):
                 raise InputMutatedError(

@@ -43,7 +43,7 @@ class RowError:
         kind: "invalid" (does not fit the input schema), "rejected" (the handler refused it with
             `batch.reject`, or by an exception with `rejects_rows = True`) or "failed" (a stage raised, or
             its output does not fit the schema).
-        message: what was wrong, what was expected, where, and what to do next.
+        message: what was wrong, what was expected, where, and what to do next; text that UTF-8 can hold.
         field: the input or output field at fault, when there is one.
         stage: the stage that rejected or failed, when there is one.
         type: the exception's type name, when there was an exception.
@@ -56,6 +56,9 @@ class RowError:
     stage: str | None = None
     type: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", encodable(self.message))
+
     def at(self, row: int) -> RowError:
         """The same error for another row position."""
         return replace(self, row=row)
@@ -65,6 +68,9 @@ class ParityError(Exception):
     """Base of every error that this library raises on purpose."""
 
     exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(encodable(message))
 
 
 class ReferenceNotFoundError(ParityError):
@@ -185,6 +191,11 @@ class NondeterministicError(ParityError):
     """A handler gave two answers under identical conditions."""
 
     exit_code: ClassVar[int] = 7
+
+
+def encodable(text: str) -> str:
+    r"""The same text, halves of surrogate pairs, which UTF-8 does not have, as `\udc00`."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from parity.engine import Engine
 from parity.errors import FingerprintError, ParityError
 from parity.registry import load_handler
 from parity.shared_values import Channel, Region, UnsendableError, copied
+from parity.under_way import is_of_stage
 
 _WATCH_S = 1.0
 
@@ -69,7 +70,9 @@ def _answer(channel: Channel, engine: Engine, frame: Any) -> None:
     error: BaseException | None = None
     try:
         value = engine.preprocess_here(batch)
-    except (Exception, SystemExit) as exc:  # noqa: BLE001 - raised again by the engine
+    except BaseException as exc:
+        if not is_of_stage(exc):
+            raise
         error = _carried(exc)
     try:
         channel.send((batch.rejections, value, error))

@@ -82,6 +82,19 @@ class Inside:
             _notes[self._thread] = self._outer
 
 
+_NATIVE = ("pyo3_runtime", "asyncio.exceptions")
+"""The modules of exceptions that libraries raise for one call, though they are none of `Exception`."""
+
+
+def is_of_stage(exc: BaseException) -> bool:
+    """Whether a stage failed by this, and not from outside, as by Ctrl-C or a time limit.
+
+    A stage that exits failed: it must not end a check with its own code. So did one whose library, written in
+    Rust, panicked.
+    """
+    return isinstance(exc, Exception | SystemExit) or type(exc).__module__ in _NATIVE
+
+
 def new_stream(profile: Profile) -> Any:
     """The CUDA stream of an engine; None on the host.
 

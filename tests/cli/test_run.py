@@ -173,3 +173,27 @@ def test_a_file_of_another_kind_is_one_row_of_a_handler_that_takes_files(
     assert refused.code == 2
     assert "not from .jpg" in refused.err
     assert "one required input is Bytes" in refused.err
+
+
+def test_an_error_of_half_a_surrogate_pair_costs_its_row_only(parity: Parity, tmp_path: Path) -> None:
+    (tmp_path / "tag.py").write_text(
+        "import json\n\nfrom parity import Handler, Int64, Schema, String\n\n\n"
+        "class Tag(Handler):\n    inputs = Schema(doc=String())\n    outputs = Schema(size=Int64())\n\n"
+        "    def preprocess(self, batch):\n        tags = list(map(json.loads, batch['doc'].to_pylist()))\n"
+        "        for row, tag in enumerate(tags):\n            if not tag.isascii():\n"
+        "                batch.reject(row, f'unknown tag {tag}')\n            elif not tag:\n"
+        "                raise ValueError('\\udc00')\n        return list(map(len, tags))\n\n"
+        "    def inference(self, inputs):\n        return inputs\n\n"
+        "    def postprocess(self, outputs, batch):\n        return {'size': outputs}\n"
+    )
+    docs = ['"red"', '"\\ud83d"', '""']
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"doc": doc}) + "\n" for doc in docs))
+    done = parity("run", "tag.py", "rows.jsonl")
+    good, rejected, failed = lines(done.out)
+    assert (done.code, good) == (2, {"size": 3})
+    told = [json.dumps(rejected), json.dumps(failed)]
+    assert ["unknown tag \\\\ud83d" in told[0], "ValueError: \\\\udc00" in told[1]] == [True, True]
+    scored = parity("batch", "tag.py", "rows.jsonl", "out")
+    assert scored.code == 0
+    errors = pq.read_table(tmp_path / "out" / "_errors").column("_message").to_pylist()
+    assert ["unknown tag \\ud83d" in errors[0], "ValueError: \\udc00" in errors[1]] == [True, True]

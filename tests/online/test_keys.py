@@ -310,11 +310,21 @@ def test_a_page_of_another_site_is_known(headers: dict[str, str], is_let_in: boo
         ("localhost.evil.example:8000", False),
         ("10.0.0.7:8000", False),
         ("[fe80::1]:8000", False),
+        ("localhost:8000@evil.example", False),
+        ("localhost:evil.example", False),
+        ("[::1]evil.example", False),
+        ("localhost, evil.example", False),
+        ("localhost/evil", False),
     ],
 )
 def test_a_site_that_calls_itself_by_our_address_is_known(host: str, is_let_in: bool):
     with contextlib.nullcontext() if is_let_in else pytest.raises(ProblemError, match="bound to loopback"):
         require_local_host([(b"host", host.encode())])
+
+
+def test_of_two_hosts_none_is_let_in():
+    with pytest.raises(ProblemError, match="'localhost, evil"):
+        require_local_host([(b"host", b"localhost"), (b"accept", b"*/*"), (b"host", b"evil.example")])
 
 
 @pytest.mark.slow

@@ -16,11 +16,11 @@ from tests.online.serving import HANDLERS, PROBE, ask, metric, until
 pytestmark = pytest.mark.slow
 
 CHAOS = str(HANDLERS / "chaos")
-WHOLE = ("mutate", "interrupt", "cancel")
+WHOLE = ("mutate", "interrupt")
 """What fails a batch as a whole, so that its requests are run once more, each alone."""
 
 ACTS = (
-    *("mutate", "no memory", "exit", "interrupt", "stop", "cancel", "recurse"),
+    *("mutate", "no memory", "exit", "interrupt", "stop", "cancel", "half", "recurse"),
     *("none", "short", "long", "dtype", "names", "object"),
 )
 CLOCK = """

@@ -32,6 +32,8 @@ class Chaos(Handler):
             raise asyncio.CancelledError
         if "stop" in acts:
             raise StopIteration
+        if "half" in acts:
+            raise ValueError("half of \ud83d\ude00 is \ud83d")
         if "recurse" in acts:
             return self.inference(inputs)
         return x * np.float32(2) + np.float32(1), acts
