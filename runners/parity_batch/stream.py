@@ -252,7 +252,7 @@ def _chosen(
     deleted: DeletedFlags | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows for which the condition holds and that are not deleted, with their positions as `ROW`."""
-    left = list(reversed(ranges))
+    left = [run for run in reversed(ranges) if run[1]]
     for batch in batches:
         positions: list[Positions] = []
         needed = batch.num_rows

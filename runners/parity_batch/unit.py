@@ -355,7 +355,7 @@ def decoded_rows(inputs: Schema, rows: pa.RecordBatch, layout: Layout) -> Decode
 
 
 def positions_of(rows: pa.RecordBatch) -> list[int] | None:
-    """The rows' positions in the source, where they were chosen by a condition."""
+    """The rows' positions in the source, where not all of its rows are scored."""
     place = rows.schema.get_field_index(ROW.name)
     return None if place < 0 else cast("list[int]", rows.column(place).to_pylist())
 

@@ -175,6 +175,32 @@ def test_units_know_how_many_of_their_rows_are_deleted(
 
 
 @slow
+@pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0, 2, 0, 3, 0), (0, 4, 0, 0, 1)])
+@pytest.mark.parametrize("where", ["", "id != 2"])
+def test_row_groups_of_no_rows_lie_beside_deleted_rows(
+    tmp_path: Path, sizes: tuple[int, ...], where: str
+) -> None:
+    folder = tmp_path / "t"
+    rows = orders(sum(sizes))
+    deltalake.write_deltalake(folder, rows)
+    added = actions_of(folder, 0, "add")[0]
+    path, first = folder / added["path"], 0
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for size in sizes:
+            writer.write_table(rows.slice(first, size), row_group_size=max(1, size))
+            first += size
+    groups = pq.ParquetFile(path).metadata
+    assert tuple(groups.row_group(at).num_rows for at in range(groups.num_row_groups)) == sizes
+    whole = {**added, "size": path.stat().st_size}
+    commit(folder, {"remove": {"path": added["path"], "deletionTimestamp": 1, "dataChange": True}})
+    commit(folder, {"add": {**whole, "dataChange": True}})
+    delete_of_delta(folder, 2, [[1]])
+    score(folder, tmp_path / "out", ORDERS, columns=["id"], settings=Settings(where=where))
+    expected = [row for row in range(sum(sizes)) if row != 1 and not (where and row == 2)]
+    assert read_parts(tmp_path / "out").column("id").to_pylist() == expected
+
+
+@slow
 def test_a_changed_vector_is_a_changed_input(tmp_path: Path) -> None:
     folder = delta_of(tmp_path / "t")
     vector = delete_of_delta(folder, 0, [[3, 4]])[0]
