@@ -159,7 +159,7 @@ def delete_of_iceberg(
     where = f"{table.location()}/data/deletes-{uuid4()}.{'puffin' if vectors else 'parquet'}"
     path = Path(where.removeprefix("file://"))
     if vectors:
-        path.write_bytes(_puffin(positions))
+        path.write_bytes(puffin_content(positions))
         form = FileFormat.PUFFIN
     else:
         paths, places = [item[0] for item in positions], [item[1] for item in positions]
@@ -225,7 +225,8 @@ def _commit(table: Any, file: DataFile) -> None:
     table.refresh()
 
 
-def _puffin(positions: Sequence[tuple[str, int]]) -> bytes:
+def puffin_content(positions: Sequence[tuple[str, int]]) -> bytes:
+    """A Puffin file of a deletion vector for each data file, of (data file, position)."""
     content, blobs = b"PFA1", []
     for path in dict.fromkeys(path for path, _ in positions):
         places = [place for other, place in positions if other == path]
@@ -242,3 +243,12 @@ def _puffin(positions: Sequence[tuple[str, int]]) -> bytes:
         content += blob
     footer = json.dumps({"blobs": blobs}).encode()
     return content + b"PFA1" + footer + struct.pack("<I", len(footer)) + bytes(4) + b"PFA1"
+
+
+def with_blobs(content: bytes, **changed: Any) -> bytes:
+    """A Puffin file whose footer says something else of each of its vectors."""
+    end = len(content) - 12
+    start = end - int.from_bytes(content[end : end + 4], "little")
+    footer = json.loads(content[start:end])
+    data = json.dumps({"blobs": [{**blob, **changed} for blob in footer["blobs"]]}).encode()
+    return content[:start] + data + struct.pack("<I", len(data)) + content[end + 4 :]

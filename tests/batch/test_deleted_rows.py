@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,17 @@ from pyiceberg.manifest import DataFileContent, FileFormat
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, plan, preview, score, status
 from parity_batch.deleted_rows import DeletedRows
+from parity_batch.iceberg_deletes import deleted_rows
 from tests.batch.deletes import (
     actions_of,
     commit,
     delete_of_delta,
     delete_of_iceberg,
     file_content,
+    puffin_content,
     rows_of_delta,
     vector_file,
+    with_blobs,
 )
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, part_files, read_parts, run
 from tests.batch.test_engines import Processes
@@ -327,11 +332,117 @@ def test_delete_files_that_are_not_read_are_refused_by_name(tmp_path: Path) -> N
         file.unlink() if content is None else file.write_bytes(content)
         with pytest.raises(DatasetError, match=rf"{file.name} of the Iceberg table cannot be read"):
             score(folder_of(table), tmp_path / "out", ORDERS)
-    beyond = iceberg_of(tmp_path / "beyond")
-    delete_of_iceberg(beyond, [(files_of(beyond)[0], 60)])
-    with pytest.raises(DatasetError, match="its row 60 is deleted, and it has 60 rows"):
-        score(folder_of(beyond), tmp_path / "out", ORDERS)
     assert not (tmp_path / "out").exists()
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+@pytest.mark.parametrize(
+    ("position", "vectors"),
+    [(-1, False), *((row, vectors) for row in (60, 61, 2**31, 2**45) for vectors in (False, True))],
+)
+def test_a_deleted_row_that_a_data_file_lacks_is_refused(
+    tmp_path: Path, position: int, vectors: bool
+) -> None:
+    table = iceberg_of(tmp_path)
+    first, _ = files_of(table)
+    file = delete_of_iceberg(table, [(first, 3), (first, position)], vectors=vectors)
+    expected = rf"{file.name} of the Iceberg table deletes row {position} of .*, which has rows 0 to 59; "
+    with pytest.raises(DatasetError, match=expected):
+        score(folder_of(table), tmp_path / "out", ORDERS)
+    assert not (tmp_path / "out").exists()
+
+
+def of_positions(positions: Any, path: str) -> bytes:
+    """A Parquet file that deletes rows of a data file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"file_path": [path] * len(positions), "pos": positions}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+DAMAGED: dict[str, tuple[Callable[[bytes, str], bytes], str]] = {
+    "vector: empty": (lambda _, __: b"", "magic"),
+    "vector: cut to its magic number": (lambda _, __: b"PFA1", "IndexError"),
+    "vector: cut": (lambda content, _: content[:-20], "magic"),
+    "vector: no footer": (lambda _, __: b"PFA1PFA1" + bytes(8) + b"PFA1", "Footer"),
+    "vector: compressed footer": (lambda content, _: content[:-8] + b"\1\0\0\0PFA1", "compressed"),
+    "vector: no zstd": (
+        lambda content, _: with_blobs(content, **{"compression-codec": "zstd"}),
+        "ZstdError",
+    ),
+    "vector: unknown codec": (
+        lambda content, _: with_blobs(content, **{"compression-codec": "lz4"}),
+        "lz4",
+    ),
+    "vector: of no file": (lambda content, _: with_blobs(content, properties={}), "referenced-data-file"),
+    "vector: beyond the end": (lambda content, _: with_blobs(content, offset=9999), "vector is damaged"),
+    "vector: a flipped bit": (
+        lambda content, _: content[:30] + bytes([content[30] ^ 4]) + content[31:],
+        "vector is damaged",
+    ),
+    "vector: another count in the footer": (
+        lambda content, path: with_blobs(
+            content, properties={"referenced-data-file": path, "cardinality": "7"}
+        ),
+        "has 2 positions, and 7 by the footer",
+    ),
+    "vector: another's": (
+        lambda _, path: puffin_content([(path, 1), (path, 2), (path, 3)]),
+        "have 3 positions, and 2 by the manifest",
+    ),
+    "vector: none": (lambda _, __: puffin_content([]), "have no positions, and 2 by the manifest"),
+    "positions: cut": (lambda content, _: content[:-20], ""),
+    "positions: another's": (lambda _, path: of_positions([1], path), "has 1 positions, and 2 by"),
+    "positions: of floats": (lambda _, path: of_positions([1.0, 2.5], path), "are of type double"),
+    "positions: of texts": (lambda _, path: of_positions(["1", "2"], path), "are of type string"),
+    "positions: a null": (lambda _, path: of_positions([1, None], path), "a position is null"),
+    "positions: no column": (lambda _, __: _of_other_columns(), ""),
+}  # fmt: skip
+
+
+def _of_other_columns() -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"path": ["a", "b"], "row": [1, 2]}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_delete_file_of_any_kind_is_refused_by_name(tmp_path: Path, case: str) -> None:
+    damage, expected = DAMAGED[case]
+    table = iceberg_of(tmp_path)
+    first, _ = files_of(table)
+    file = delete_of_iceberg(table, [(first, 3), (first, 17)], vectors=case.startswith("vector"))
+    content = damage(file.read_bytes(), first)
+    file.write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"{file.name} of the Iceberg table cannot be read: .*{expected}"):
+        score(folder_of(table), tmp_path / "out", ORDERS)
+    assert not (tmp_path / "out").exists()
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+def test_a_flipped_bit_of_a_deletion_vector_deletes_no_other_row(tmp_path: Path) -> None:
+    table = iceberg_of(tmp_path)
+    first, second = files_of(table)
+    file = delete_of_iceberg(table, [(first, 3), (first, 17), (second, 0), (second, 39)], vectors=True)
+    tasks = list(table.scan().plan_files())
+    whole = deleted_rows("orders", tasks, table.io)
+    assert sorted(whole) == sorted((first, second))
+    content = file.read_bytes()
+    footer = content.rindex(b"PFA1", 0, -4)
+    names = [range(content.index(path.encode()), content.index(path.encode()) + len(path)) for path in whole]
+    for place, byte in enumerate(content):
+        if any(place in name for name in names):  # the footer has no checksum
+            continue
+        file.write_bytes(content[:place] + bytes([byte ^ 1 << place % 8]) + content[place + 1 :])
+        if place < footer:
+            with pytest.raises(DatasetError, match=file.name):
+                deleted_rows("orders", tasks, table.io)
+            continue
+        with contextlib.suppress(DatasetError):
+            assert deleted_rows("orders", tasks, table.io) == whole
 
 
 @slow
