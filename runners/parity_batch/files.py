@@ -205,6 +205,8 @@ def _expand_glob(text: str, input_format: str | None, checked: set[Path]) -> tup
                 found.update(_walk(path, input_format))
         elif "**" not in parts or _is_data(path, input_format):
             found.add(path)
+    for folder in sorted({path.parent for path in found}):
+        _refuse_inside_table(text, folder, checked)
     if not found:
         raise DatasetError(f"no file matches {text!r}; quote a glob so that the shell leaves it alone")
     return base, sorted(found, key=lambda item: item.relative_to(base).as_posix())

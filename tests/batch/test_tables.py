@@ -21,6 +21,7 @@ from pyiceberg.types import StringType
 
 from parity.errors import ConfigError, DatasetError, ResumeError
 from parity_batch import Settings, preview, score
+from parity_batch.files import find_files
 from parity_batch.places import file_system
 from parity_batch.tables import data_file, refuse_other_formats
 from tests.batch.deletes import actions_of, commit
@@ -142,6 +143,36 @@ def test_files_of_a_table_are_not_taken_for_a_folder(delta: Path, tmp_path: Path
     write_orders(tmp_path / "plain", (5,))
     with pytest.raises(ConfigError, match="is for a table, and the inputs are none"):
         score(tmp_path / "plain", tmp_path / "out", ORDERS, settings=Settings(input_version="1"))
+
+
+@pytest.mark.parametrize(
+    "found_by",
+    [
+        "*/*.parquet",
+        "*/*/*.parquet",
+        "**/*.parquet",
+        "t?",
+        "t1/*",
+        "t1/day=*",
+        "t*/day=1/*",
+        "[t]1/**/*.parquet",
+    ],
+)
+@pytest.mark.parametrize("kind", ["Delta Lake", "Iceberg"])
+def test_a_glob_that_finds_a_file_of_a_table_is_refused(tmp_path: Path, kind: str, found_by: str) -> None:
+    """Also where its fixed part lies in no table, and beside files of none."""
+    table = tmp_path / "all" / "t1"
+    write_orders(table / "day=1", (5,))
+    shutil.copy(part := next(table.rglob("*.parquet")), table / part.name)
+    write_orders(tmp_path / "all" / "t0", (5,))
+    write_orders(tmp_path / "all" / "t0" / "day=1", (5,))
+    log = table / ("_delta_log" if kind == "Delta Lake" else "metadata")
+    log.mkdir()
+    (log / "00000000000000000000.json").write_text("{}")
+    (log / "v1.metadata.json").write_text("{}")
+    with pytest.raises(DatasetError, match=rf"{kind} table,? '[^']*/all/t1'"):
+        find_files([f"{tmp_path}/all/{found_by}"])
+    assert len(find_files([f"{tmp_path}/all/t0/*.parquet"])[1]) == 1
 
 
 @pytest.mark.parametrize("package", ["deltalake", "pyiceberg"])
