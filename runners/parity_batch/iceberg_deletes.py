@@ -6,6 +6,7 @@ What says which rows are deleted by their values, equality deletes, is refused: 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ def refuse_equality_deletes(shown: str, manifests: Iterable[Any], files: Any) ->
 def deleted_rows(shown: str, tasks: Sequence[Any], files: Any) -> dict[str, DeletedRows]:
     """For each data file of a scan some of whose rows are deleted, by its path: which.
 
+    A delete file is read once, and its positions are kept until the last task that it applies to.
+
     Args:
         shown: the table, for messages.
         tasks: the scan's tasks: a data file, and the delete files that apply to it.
@@ -53,6 +56,7 @@ def deleted_rows(shown: str, tasks: Sequence[Any], files: Any) -> dict[str, Dele
             names a row that the data file does not have.
         ConfigError: it takes a newer pyiceberg.
     """
+    uses = Counter(file.file_path for task in tasks for file in task.delete_files)
     read: dict[str, dict[str, Positions]] = {}
     found: dict[str, DeletedRows] = {}
     for task in tasks:
@@ -64,6 +68,9 @@ def deleted_rows(shown: str, tasks: Sequence[Any], files: Any) -> dict[str, Dele
             if (places := read[file.file_path].get(path)) is not None:
                 _check_places(shown, file, task.file, places)
                 positions.append(places)
+            uses[file.file_path] -= 1
+            if not uses[file.file_path]:  # its positions take eight bytes a row
+                del read[file.file_path]
         deleted = DeletedRows.at(np.concatenate(positions)) if positions else None
         if deleted is not None:
             found[path] = deleted

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import deltalake
@@ -17,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 from parity.errors import ConfigError, DatasetError, ResumeError
@@ -475,3 +479,51 @@ def test_a_delete_file_may_name_any_number_of_files_and_none(tmp_path: Path) -> 
     found = read_parts(tmp_path / "out").sort_by("id")
     assert found["id"].to_pylist() == table.scan().to_arrow().sort_by("id")["id"].to_pylist()
     assert found.num_rows == 60
+
+
+class Opened:
+    """A FileIO that notes what is opened, and how much memory is in use by then."""
+
+    def __init__(self) -> None:
+        self.files = PyArrowFileIO()
+        self.names: list[str] = []
+        self.bytes: list[int] = []
+
+    def new_input(self, location: str) -> Any:
+        gc.collect()
+        self.names.append(Path(location).name)
+        self.bytes.append(tracemalloc.get_traced_memory()[0])
+        return self.files.new_input(location)
+
+
+@slow
+def test_positions_of_a_delete_file_are_kept_while_a_data_file_needs_them(tmp_path: Path) -> None:
+    rows, count = 100_000, 6
+    paths = [f"data-{number}.parquet" for number in range(count)]
+
+    def delete_file(name: str, positions: pa.Table) -> Any:
+        pq.write_table(positions, tmp_path / name)
+        return SimpleNamespace(
+            file_path=str(tmp_path / name), file_format=FileFormat.PARQUET, record_count=positions.num_rows
+        )
+
+    of_all = delete_file("all.parquet", pa.table({"file_path": paths, "pos": [7] * count}))
+    tasks = [
+        SimpleNamespace(
+            file=SimpleNamespace(file_path=path, record_count=rows),
+            delete_files=[
+                of_all,
+                delete_file(f"of-{path}", pa.table({"file_path": [path] * rows, "pos": range(rows)})),
+            ],
+        )
+        for path in paths
+    ]
+    opened = Opened()
+    tracemalloc.start()
+    try:
+        found = deleted_rows("orders", tasks, opened)
+    finally:
+        tracemalloc.stop()
+    assert {path: deleted.count for path, deleted in found.items()} == dict.fromkeys(paths, rows)
+    assert sorted(opened.names) == ["all.parquet", *(f"of-{path}" for path in paths)]
+    assert opened.bytes[-1] - opened.bytes[2] < rows * 8
