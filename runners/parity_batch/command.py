@@ -218,12 +218,10 @@ def _buckets(text: str | None, given: list[str] | None) -> list[str]:
     """The profile's setting for `--buckets`."""
     if text is None:
         return []
-    sizes = [part.strip() for part in text.split(",")]
-    if not all(size.isascii() and size.isdigit() and int(size) for size in sizes):
-        raise ConfigError(f"--buckets {text} is not a list of positive batch sizes, such as 16,64")
+    sizes = options.batch_sizes(text)
     if any(setting.partition("=")[0].strip() == "buckets" for setting in given or []):
         raise ConfigError("--buckets and --set buckets= say the same; give one")
-    return [f"buckets=[{', '.join(str(int(size)) for size in sizes)}]"]
+    return [f"buckets={list(sizes)}"]
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -67,7 +67,7 @@ def optimize(
         p99_ms=None if sla_p99 is None else _milliseconds(sla_p99),
         backends=_names("--backends", backends, get_args(ModelBackend)),
         precisions=_names("--precisions", precisions, get_args(Precision)),
-        buckets=_buckets(buckets),
+        buckets=() if buckets is None else options.batch_sizes(buckets),
         seconds=seconds,
     )
     if write is not None:
@@ -151,18 +151,6 @@ def _names(option: str, text: str | None, known: Sequence[str]) -> tuple[str, ..
             f"{option} {text}: {', '.join(wrong) or 'nothing'} is not one of {', '.join(known)}"
         )
     return names
-
-
-def _buckets(text: str | None) -> tuple[int, ...]:
-    if text is None:
-        return ()
-    try:
-        sizes = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        sizes = (0,)
-    if min(sizes) < 1:
-        raise ConfigError(f"--buckets {text} is not a list of positive batch sizes, such as 8,16")
-    return sizes
 
 
 def _silent(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 from parity import standard_output
+from parity.errors import ConfigError
 
 if TYPE_CHECKING:
     from parity.under_way import UnderWay
@@ -41,6 +43,7 @@ GoldenDir = Annotated[
 Cases = Annotated[list[str] | None, typer.Option("--case", help="Only this golden case; repeatable.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_BATCH_SIZE = re.compile(r"0*[1-9][0-9]{0,8}")
 
 SLOW_S: Final = 20.0
 """Seconds after which a stage under way is told."""
@@ -81,6 +84,18 @@ def _tell_slow_stages(ended: threading.Event) -> None:
         rows = f" with {slow.rows} rows" if slow.rows else ""
         say(f"still in {slow.stage} of {slow.handler}{rows}, for {seconds:.0f} s; Ctrl-C ends it")
         wait = seconds
+
+
+def batch_sizes(text: str) -> tuple[int, ...]:
+    """The numbers of `--buckets N,N`, in their order.
+
+    Raises:
+        ConfigError: a part is no whole number of 1 to 999,999,999.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(_BATCH_SIZE.fullmatch(part) for part in parts):
+        raise ConfigError(f"--buckets {text} is not a list of positive batch sizes, such as 16,64")
+    return tuple(int(part) for part in parts)
 
 
 def emit(text: str | bytes, *, nl: bool = True) -> None:

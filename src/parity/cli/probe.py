@@ -16,7 +16,7 @@ from parity.batch import Batch
 from parity.cli import options
 from parity.cli.row_files import read_rows
 from parity.codec import arrow
-from parity.errors import ConfigError, GoldenError
+from parity.errors import GoldenError
 from parity.exact import BucketFinding, Certificate, Probe
 from parity.exact.conditions import conditions_of
 from parity.exact.places import shown_path
@@ -58,6 +58,7 @@ def probe(
     certificate does not hold. Exit codes: 0 certified; 1 no size holds, or not the profile's own; 5 no row
     has an answer; 7 the handler differs from itself under identical conditions.
     """
+    sizes = exact.DEFAULT_BUCKETS if buckets is None else options.batch_sizes(buckets)
     loaded = load_handler(handler, app_dir=app_dir)
     chosen = loaded.profile(profile).with_settings(set_ or [])
     if certificate is not None:
@@ -75,7 +76,7 @@ def probe(
         chosen,
         real,
         source=source,
-        buckets=_sizes(buckets),
+        buckets=sizes,
         elsewhere=exact.ask,
         progress=say,
     )
@@ -88,18 +89,6 @@ def probe(
         for line in _lines(loaded, found, path):
             options.emit(line)
     raise typer.Exit(found.exit_code)
-
-
-def _sizes(text: str | None) -> Sequence[int]:
-    if text is None:
-        return exact.DEFAULT_BUCKETS
-    try:
-        sizes = [int(part) for part in text.split(",")]
-    except ValueError:
-        sizes = [0]
-    if min(sizes) < 1:
-        raise ConfigError(f"--buckets {text} is not a list of positive batch sizes, such as 16,32,64")
-    return sizes
 
 
 def _rows(loaded: LoadedHandler, file: str | None, golden_dir: Path | None) -> tuple[Batch | None, str]:
