@@ -17,6 +17,7 @@ images      Images, the pictures of a batch
 arguments   checks of what the operations are called with
 meanings    the version of what each operation means
 decoding    files to pixels
+heads       of which kind a file is, and of how many pixels
 jpeg_header whether a JPEG is plain enough to be decoded without asking Pillow first
 encoding    pixels to files
 resampling  resize, to a size or by a side

@@ -16,6 +16,7 @@ from parity.schema import Image
 from parity.staging import send
 from parity.vision.arguments import MAX_PIXELS, choice, files_of, kind, whole
 from parity.vision.fastpaths import T0, FastPath, Try, fast, register
+from parity.vision.heads import kind_of, size_of
 from parity.vision.images import Images
 from parity.vision.jpeg_header import plain_size
 from parity.vision.meanings import note_use
@@ -223,28 +224,23 @@ def _why(data: bytes, exc: Exception) -> str:
     """What is wrong with a file of which kind, in words that are the same in every process."""
     if not data:
         return "it is empty"
-    name = next((name for head, place, name in _HEADS if data[place:].startswith(head)), None)
+    name = kind_of(data)
     unknown = type(exc).__name__ == "UnidentifiedImageError"  # its text holds an address
     if name is None:
         return "it is no image file of a known kind" if unknown else str(exc) or type(exc).__name__
+    size = size_of(data)
+    if size and 0 in size and not _is_cut(exc):
+        return f"a {name} file of {size[0]} x {size[1]} pixels; expected 1 or more each way"
     if unknown:
         return f"a {name} file, whose head cannot be read in its {len(data)} bytes"
     why = str(exc) or type(exc).__name__
-    if "truncated" in why.lower():
+    if _is_cut(exc):
         return f"a {name} file, truncated at byte {len(data)}: {why}"
     return f"a {name} file: {why}"
 
 
-_HEADS: Final = (
-    (b"\xff\xd8\xff", 0, "JPEG"),
-    (b"\x89PNG", 0, "PNG"),
-    (b"GIF8", 0, "GIF"),
-    (b"WEBP", 8, "WebP"),
-    (b"BM", 0, "BMP"),
-    (b"II*\0", 0, "TIFF"),
-    (b"MM\0*", 0, "TIFF"),
-)
-"""What files of each kind begin with, and where."""
+def _is_cut(exc: Exception) -> bool:
+    return "truncated" in str(exc).lower()
 
 
 def pillow() -> Any:
