@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 ROOM_BYTES = 128 * 1024 * 1024
-"""So much of bodies that have not come whole; further ones go by ASGI, one part after the other."""
+"""So much of bodies whose requests are not answered yet; further ones go by ASGI, part after part."""
 
 
 class Room:
-    """Room for bodies while they come; for the event loop alone.
+    """Room for bodies until their requests are answered; for the event loop alone.
 
     Args:
         limit_bytes: the room there is.

@@ -21,6 +21,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from parity_online.fastpath import FastPath
+from parity_online.gathering import Room
 from parity_online.heads import HeadProtocol
 from parity_online.known_heads import KnownHead
 from parity_online.problems import Answer, ProblemError
@@ -67,7 +68,6 @@ class _Exchange:
     """What uvicorn and `write_answer` expect of a request cycle, for a request that never becomes ASGI."""
 
     __slots__ = (
-        "body",
         "default_headers",
         "disconnected",
         "keep_alive",
@@ -78,16 +78,23 @@ class _Exchange:
         "request",
         "response_complete",
         "response_started",
+        "room",
         "room_bytes",
         "route",
         "transport",
     )
 
     def __init__(
-        self, protocol: FastProtocol, route: Route, request: Request, keep_alive: bool, room_bytes: int = 0
+        self,
+        protocol: FastProtocol,
+        route: Route,
+        request: Request,
+        keep_alive: bool,
+        room: Room | None = None,
+        room_bytes: int = 0,
     ) -> None:
-        self.body = b""
         self.parts: list[bytes] = []
+        self.room = room
         self.room_bytes = room_bytes
         self.default_headers = protocol.server_state.default_headers
         self.disconnected = False
@@ -103,6 +110,7 @@ class _Exchange:
 
     def tell(self, answer: Answer | None) -> None:
         """Write the answer; end a connection that is owed one and gets none. Never raises."""
+        self.leave_room()
         try:
             if answer is None:
                 self.transport.close()
@@ -111,6 +119,12 @@ class _Exchange:
         except Exception as exc:
             logger.error("event=respond_failed", exc_info=exc)
             self.transport.close()
+
+    def leave_room(self) -> None:
+        """Give back the room that the body took: nobody holds it any more."""
+        if self.room is not None:
+            self.room.leave(self.room_bytes)
+            self.room = None
 
 
 _NO_EVENT = _NoEvent()
@@ -125,6 +139,8 @@ class FastProtocol(HeadProtocol):
     _fast: FastPath | None = None
     _is_between = True
     """Whether the parser has read no byte of a next request."""
+    _parsed_body = b""
+    """The last body that the parser gave, until `data_received` ends: an idle connection holds none."""
     _tells_own = False
     """Whether the head of the last request tells something that no other will."""
 
@@ -153,7 +169,7 @@ class FastProtocol(HeadProtocol):
                 return
             heads = self._heads
             self._parse(data)
-            exchange = self.cycle
+            exchange, body = self.cycle, self._parsed_body
             if (
                 type(exchange) is _Exchange
                 and exchange is not cycle
@@ -162,18 +178,18 @@ class FastProtocol(HeadProtocol):
                 and exchange.keep_alive
                 and not self._tells_own
             ):
-                fast.known_heads.learn(data, exchange.body, exchange.route, exchange.request)
+                fast.known_heads.learn(data, body, exchange.route, exchange.request)
         else:
             self._parse(data)
+        self._parsed_body = b""
 
     def _take_known(self, fast: FastPath, known: KnownHead, body: bytes) -> None:
         self._cancel_head_timer()
         client = None if self.client is None else self.client[0]
         request = known.request.again(self.transport.is_closing, client)
         self.cycle = exchange = _Exchange(self, known.route, request, keep_alive=not self._retires)
-        exchange.body = body
         self._in_head = False
-        self._respond(fast, exchange)
+        self._respond(fast, exchange, body)
 
     def _parse(self, data: bytes) -> None:
         """Parse what came; a body that has not come whole by now must do so in the request's time."""
@@ -225,13 +241,12 @@ class FastProtocol(HeadProtocol):
             return
         self._cancel_body_timer()
         parts, exchange.parts = exchange.parts, []
-        exchange.body = parts[0] if len(parts) == 1 else b"".join(parts)
-        self._leave_room(exchange)
-        self._respond(fast, exchange)
+        self._parsed_body = body = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._respond(fast, exchange, body)
 
-    def _respond(self, fast: FastPath, exchange: _Exchange) -> None:
+    def _respond(self, fast: FastPath, exchange: _Exchange, body: bytes) -> None:
         exchange.more_body = False
-        asked = (exchange.route, exchange.request, exchange.body, time.perf_counter())
+        asked = (exchange.route, exchange.request, body, time.perf_counter())
         if not fast.respond_soon(*asked, exchange.tell):
             _advance(exchange, fast.respond(*asked))
 
@@ -248,15 +263,10 @@ class FastProtocol(HeadProtocol):
     def _refuse_body(self, exchange: _Exchange, problem: ProblemError, seconds: float) -> Answer:
         """The answer to a request whose body did not come whole."""
         exchange.parts = []
-        self._leave_room(exchange)
+        exchange.leave_room()
         assert self._fast is not None, "who has an exchange has a fast path"
         route, request = exchange.route, exchange.request
         return self._fast.admission.refused(route, route.nominal, request, problem, seconds)
-
-    def _leave_room(self, exchange: _Exchange) -> None:
-        if exchange.room_bytes and self._fast is not None:
-            self._fast.room.leave(exchange.room_bytes)
-            exchange.room_bytes = 0
 
     def _cancel_body_timer(self) -> None:
         if self._body_timer is not None:
@@ -289,7 +299,7 @@ class FastProtocol(HeadProtocol):
         request.is_read = True
         self._tells_own = request.id is not None or request.trace is not None
         keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
-        return _Exchange(self, route, request, keep_alive, room_bytes)
+        return _Exchange(self, route, request, keep_alive, fast.room if room_bytes else None, room_bytes)
 
 
 def _may_gather(fast: FastPath, request: Request, size: int) -> bool:
@@ -310,10 +320,12 @@ def _advance(
     try:
         waits_for = responding.send(None)
     except StopIteration as stop:
+        exchange.leave_room()
         answer: Answer | None = stop.value
         if answer is not None and not exchange.transport.is_closing():
             write_answer(exchange, answer)
     except BaseException as exc:
+        exchange.leave_room()
         logger.error("event=respond_failed", exc_info=exc)
         exchange.transport.close()
         raise

@@ -1,8 +1,10 @@
 """Bodies of some MiB go below ASGI where there is room; either way the same bytes come back."""
 
 import asyncio
+import gc
 import json
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from tests.online.serving import LINEAR
 from tests.online.test_known_heads import other, settle, without_ids
-from tests.online.wires import connect
+from tests.online.wires import Wire, connect
 
 ROW = {"features": [1.0] * 8, "account": None, "at": None}
 BAD = {"features": [1.0] * 7, "account": None, "at": None}
@@ -47,6 +49,15 @@ async def fast_path(**settings: Any) -> tuple[FastPath, ServedModel, Metrics]:
 
 async def answer(fast: FastPath, data: bytes, kind: type[Any] = FastProtocol, seed: int = 0) -> bytes:
     """What comes back on a connection of its own, the data cut at random."""
+    protocol, wire = await asked(fast, data, kind, seed)
+    goes_below = type(protocol.cycle).__name__ == "_Exchange"
+    protocol.connection_lost(None)
+    await asyncio.sleep(0)
+    return (b"below " if goes_below else b"asgi ") + without_ids(wire.sent)
+
+
+async def asked(fast: FastPath, data: bytes, kind: type[Any], seed: int = 0) -> tuple[Any, Wire]:
+    """A connection on which this has been asked, cut at random, and answered."""
     protocol, wire = connect(fast, kind)
     chance = random.Random(seed)
     at = 0
@@ -57,10 +68,7 @@ async def answer(fast: FastPath, data: bytes, kind: type[Any] = FastProtocol, se
         if chance.random() < 0.5:
             await asyncio.sleep(0)
     await settle(wire, protocol)
-    goes_below = type(protocol.cycle).__name__ == "_Exchange"
-    protocol.connection_lost(None)
-    await asyncio.sleep(0)
-    return (b"below " if goes_below else b"asgi ") + without_ids(wire.sent)
+    return protocol, wire
 
 
 def answers(metrics: Metrics, status: str) -> float:
@@ -123,9 +131,10 @@ def test_bodies_that_find_no_room_go_by_asgi_and_are_answered_all_the_same():
         assert (await answer(fast, second)).startswith(b"asgi HTTP/1.1 200")
         assert (await answer(fast, small)).startswith(b"below HTTP/1.1 200"), "small ones need no room"
         protocol.data_received(first[150_000:])
-        assert fast.room.taken_bytes == 0
+        assert fast.room.taken_bytes == 200_000, "it is held until it is answered"
         await settle(wire, protocol)
         assert wire.sent.startswith(b"HTTP/1.1 200")
+        assert fast.room.taken_bytes == 0
         assert (await answer(fast, second)).startswith(b"below HTTP/1.1 200"), "there is room again"
         protocol.connection_lost(None)
         await model.drain(1.0)
@@ -148,6 +157,57 @@ def test_a_client_that_leaves_while_it_sends_is_counted_and_leaves_its_room(size
             assert answers(metrics, "499") == 1
             assert fast.room.taken_bytes == 0
             await model.drain(1.0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("row", [ROW, BAD, [ROW, BAD]])
+def test_a_client_that_leaves_while_it_is_answered_leaves_its_room(row: object):
+    async def main() -> None:
+        fast, model, _ = await fast_path()
+        protocol, _ = connect(fast, FastProtocol)
+        protocol.data_received(request(200_000, row))
+        assert fast.room.taken_bytes == 200_000
+        protocol.connection_lost(None)
+        async with asyncio.timeout(30):
+            while fast.room.taken_bytes:  # noqa: ASYNC110 - nobody tells who has left
+                await asyncio.sleep(0.005)
+        await model.drain(1.0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [FastProtocol, HeadProtocol])
+@pytest.mark.parametrize("size", [30_000, 1_000_000])
+def test_connections_that_idle_after_a_body_hold_none_of_it(size: int, kind: type[Any]):
+    cases = {
+        "a row": request(size),
+        "a row of a known head": request(size),
+        "a bad row": request(size, BAD),
+        "a list": request(size, [ROW, BAD]),
+        "no JSON": request(size).replace(b'{"f', b"{{f"),
+        "an unknown type": request(size).replace(b"application/json", b"text/plain"),
+        "instances": request(size, {"instances": [ROW, ROW]}, path="/v1/models/linear:predict"),
+    }
+    connections = 6
+
+    async def main() -> None:
+        fast, model, _ = await fast_path()
+        for name, data in cases.items():
+            await answer(fast, data, kind)
+            tracemalloc.start()
+            try:
+                idle = [await asked(fast, data, kind, seed) for seed in range(connections)]
+                gc.collect()
+                held_bytes, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert not any(wire.is_closed for _, wire in idle), name
+            assert held_bytes < connections * size / 2, name
+            for protocol, _ in idle:
+                protocol.connection_lost(None)
+        await model.drain(1.0)
 
     asyncio.run(main())
 
