@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,38 @@ def test_a_full_queue_loses_refused_rows_and_counts_them(tmp_path: Path):
     assert writer.close(WAIT_S)
     assert heard.rows + heard.lost_rows == 1500
     assert heard.rows == 3 * len(recorded(tmp_path))
+
+
+def test_what_a_client_says_at_length_is_cut_and_whatever_is_held_is_counted(tmp_path: Path):
+    long = "\u732b" * 65536
+    errors = [RowError(row, "invalid", f"{row}{long}", field=f"{row}{'f' * 5000}") for row in range(8)]
+    one = Refused.of(origin("i" * 128), errors, b"b" * 1000, most_bytes=1024, content_type=long)
+    assert (one.content_type, {len(error.message) for error in one.errors}) == (long[:200], {1000})
+    held = [one.content_type, one.origin.request_id, one.body]
+    held += [text for error in one.errors for text in (error.message, error.field)]
+    size = sum(map(sys.getsizeof, held))
+    assert size <= one.nbytes <= 2 * size
+    writer = writer_of(tmp_path)
+    writer.offer_refused(one)
+    assert writer.close(WAIT_S)
+    (row,) = recorded(tmp_path)
+    assert row["content_type"] == long[:200]
+    assert [error["message"] for error in row["errors"]] == [f"{at}{long}"[:1000] for at in range(8)]
+
+
+def test_requests_that_wait_hold_no_more_than_they_count():
+    tracemalloc.start()
+    try:
+        kept = [
+            Refused.of(
+                origin(f"{number}"), [ERROR], b"", most_bytes=1024, content_type="x" * (65536 + number)
+            )
+            for number in range(500)
+        ]
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held_bytes <= sum(one.nbytes for one in kept) < 500 * 2048
 
 
 def writer_here(folder: Path, clock: Clock, lost: list[int], **more: Any) -> RefusedWriter:

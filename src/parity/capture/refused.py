@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,6 +40,7 @@ MOST_ERRORS: Final = 100
 
 _MIB = 1024 * 1024
 _MESSAGE_CHARACTERS = 1000
+_TYPE_CHARACTERS = 200
 _OWN_BYTES = 200
 
 ERRORS_TYPE: Final = pa.list_(
@@ -76,12 +78,12 @@ class Refused:
 
     Attributes:
         origin: the request.
-        content_type: what it said that its body is; empty where it said nothing.
+        content_type: what it said that its body is, the first 200 characters; empty where it said nothing.
         json_length: its `Inference-Header-Content-Length`; None where it had none.
         body: the body without its compression; None where it is not to be recorded.
         body_bytes: how long the body was.
         refused_rows: how many rows did not fit.
-        errors: what was wrong with the first of them.
+        errors: what was wrong with the first of them, the first 1000 characters each.
     """
 
     origin: Origin
@@ -106,12 +108,12 @@ class Refused:
         """A request as it is to be recorded; a body of more than `most_bytes` is left out, not cut."""
         return cls(
             origin,
-            content_type,
+            content_type[:_TYPE_CHARACTERS],
             json_length,
             body if len(body) <= most_bytes else None,
             len(body),
             len(errors),
-            tuple(errors[:MOST_ERRORS]),
+            tuple(map(_cut, errors[:MOST_ERRORS])),
         )
 
     @property
@@ -122,8 +124,10 @@ class Refused:
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        messages = sum(min(len(error.message), _MESSAGE_CHARACTERS) for error in self.errors)
-        return _OWN_BYTES * (1 + len(self.errors)) + messages + len(self.body or b"")
+        texts = [self.content_type, self.origin.request_id]
+        for error in self.errors:
+            texts += (error.message, error.field or "")
+        return _OWN_BYTES * (1 + len(self.errors)) + sum(map(sys.getsizeof, texts)) + len(self.body or b"")
 
 
 class RefusedWriter:
@@ -252,7 +256,7 @@ class RefusedWriter:
                 {
                     "row": error.row,
                     "field": error.field and _text(error.field),
-                    "message": None if hides else _text(error.message[:_MESSAGE_CHARACTERS]),
+                    "message": None if hides else _text(error.message),
                 }
                 for error in refused.errors
             ],
@@ -263,6 +267,13 @@ class RefusedWriter:
         self._kept = []
         self._bytes = 0
         self._since = None
+
+
+def _cut(error: RowError) -> RowError:
+    """The same error with a message of bounded length: it may quote what was sent."""
+    if len(error.message) <= _MESSAGE_CHARACTERS:
+        return error
+    return replace(error, message=error.message[:_MESSAGE_CHARACTERS])
 
 
 def _text(text: str) -> str:
