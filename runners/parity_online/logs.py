@@ -21,8 +21,9 @@ _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*+"|\S*)')
 _NUMBER = re.compile(r"(\w+)=%[-+ 0#]*[\d.]*[dfg]")
 _ESCAPE = re.compile(r"\\(.)")
 _EVENT = re.compile(r"event=(\w+)")
+_ASYNCIO_SHOWS = re.compile(r"[\n(]")
 
-_OF_REQUESTS = frozenset(("row_failed", "batch_failed", "request_failed", "respond_failed", "capture_failed"))
+OF_REQUESTS = frozenset(("row_failed", "batch_failed", "request_failed", "respond_failed", "capture_failed"))
 """Events whose exception was raised over a request, so that its text may quote what was asked."""
 
 _JOINTS = (
@@ -50,11 +51,18 @@ class Formatter(logging.Formatter):
         if not record.exc_info:
             return ""
         event = _EVENT.match(str(record.msg))
-        is_ours = event is not None and event[1] not in _OF_REQUESTS
+        is_ours = event is not None and event[1] not in OF_REQUESTS
         error = record.exc_info[1]
         if self.tells_failures or is_ours or error is None:
             return self.formatException(record.exc_info)
         return without_texts(error)
+
+    def message_of(self, record: logging.LogRecord) -> str:
+        """A record's message; asyncio shows futures and arguments behind its own words."""
+        message = record.getMessage()
+        if self.tells_failures or record.name != "asyncio" or not record.exc_info:
+            return message
+        return _ASYNCIO_SHOWS.split(message, maxsplit=1)[0]
 
 
 class KeyValueFormatter(Formatter):
@@ -63,7 +71,7 @@ class KeyValueFormatter(Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        message = record.getMessage()
+        message = self.message_of(record)
         if not message.startswith("event="):
             message = f"event=message text={_quoted(message)}"
         level = record.levelname.lower()
@@ -88,7 +96,7 @@ class JsonFormatter(Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        message = record.getMessage()
+        message = self.message_of(record)
         if message.startswith("event="):
             numbers = set(_NUMBER.findall(str(record.msg)))
             for key, value in _PAIR.findall(message):
@@ -143,6 +151,12 @@ def failure(error: RowError) -> str:
     stage = error.stage or "the handler"
     field = f" over field {error.field}" if error.field else ""
     return f"{stage} raised {error.type}{field}" if error.type else f"{stage} failed{field}"
+
+
+def exception(error: BaseException) -> str:
+    """What the log says of an exception over a request: its type, and its text where it may."""
+    kind = type(error).__name__
+    return f"{kind}: {error}" if tells_failures() else kind
 
 
 def without_texts(error: BaseException) -> str:

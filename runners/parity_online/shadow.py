@@ -91,7 +91,7 @@ class Shadow:
             found = await asyncio.to_thread(self._judge, result, works, cast("list[Columns]", answers))
         except Exception as exc:  # noqa: BLE001 - nobody waits for it; it is counted
             self._count("unanswered", rows)
-            self._say("shadow_unanswered", shares, f"{type(exc).__name__}: {exc}")
+            self._say("shadow_unanswered", shares, logs.exception(exc))
             return
         finally:
             self._waiting_rows -= rows

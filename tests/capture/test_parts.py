@@ -177,6 +177,30 @@ def test_a_target_that_fails_is_retried_ever_later_and_nothing_is_lost(
     assert messages[-1].startswith("event=capture_recovered")
 
 
+@pytest.mark.parametrize(
+    ("error", "is_told"), [(PermissionError(13, "secret-42"), True), (ValueError("secret-42"), False)]
+)
+def test_the_log_line_has_the_text_of_what_a_target_raised_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, is_told: bool
+):
+    class Raising(Broken):
+        def write(self, name: str, data: pa.Buffer) -> None:
+            raise error
+
+    clock = Clock()
+    settings = CaptureSettings(folder=str(tmp_path), rotate_s=1)
+    writer = part_writer(tmp_path, settings, clock=clock, place=Raising(place_of(tmp_path)))
+    writer.add(scored(["a"]))
+    assert not writer.flush()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("event=capture_failed")
+    assert type(error).__name__ in record.getMessage()
+    assert ("secret-42" in record.getMessage()) is is_told
+    assert (record.exc_info is None) is is_told, (
+        "a traceback, which whoever formats it may leave texts out of"
+    )
+
+
 def test_a_target_that_goes_on_failing_costs_rows_and_no_memory(tmp_path: Path):
     clock, heard, place = Clock(), Heard(), Broken(place_of(tmp_path))
     writer = part_writer(

@@ -1,5 +1,8 @@
 """The log: one event a line, key=value."""
 
+import asyncio
+import functools
+import gc
 import json
 import logging
 import sys
@@ -127,3 +130,44 @@ def test_texts_of_exceptions_over_requests_are_left_out(
     assert "direct cause" in kept
     assert "During handling" in kept
     assert kept.count("test_logs.py") >= 3
+
+
+@pytest.mark.parametrize("form", [logs.KeyValueFormatter, logs.JsonFormatter])
+def test_what_asyncio_says_of_an_exception_shows_no_value(
+    form: type[logs.Formatter], caplog: pytest.LogCaptureFixture
+):
+    def fail(quoted: str) -> None:
+        raise ValueError(quoted)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.create_future().set_exception(ValueError(SECRET + "1"))
+        gc.collect()
+        loop.call_soon(functools.partial(fail, SECRET + "2"))
+        loop.call_soon(fail, SECRET + "3")
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    records = [record for record in caplog.records if record.name == "asyncio"]
+    assert len(records) == 3
+    for number, record in enumerate(records, 1):
+        assert f"{SECRET}{number}" in form(tells_failures=True).format(record)
+        kept = form().format(record)
+        assert SECRET not in kept
+        assert "ValueError" in kept
+    assert "Future exception was never retrieved" in form().format(records[0])
+    assert "Exception in callback" in form().format(records[2])
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_an_exception_in_words_has_its_text_on_demand_only(is_told: bool):
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        logs.set_up("info", tells_failures=is_told)
+        told = logs.exception(ValueError(SECRET))
+    finally:
+        logging.captureWarnings(capture=False)
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert told == (f"ValueError: {SECRET}" if is_told else "ValueError")

@@ -21,6 +21,15 @@ SLIGHTLY_OTHER = """
         return {"y": shifted, "by": ["shadow"] * batch.num_rows}
 """
 
+UNABLE = """
+    def inference(self, inputs):
+        from parity.errors import CompileError
+
+        if (inputs == 42).any():  # ends the batch as a whole, which no error of a row does
+            raise CompileError(f"secret-{inputs[0]:g}")
+        return inputs
+"""
+
 TOLERANCE = """
 [tolerance.y]
 kind = "close"
@@ -95,6 +104,20 @@ def test_a_shadow_that_fails_or_is_not_ready_is_counted_and_bothers_nobody(folde
         assert answers == [x + 2.0 for x in range(20)]
         until(lambda: rows(server.url, "lost") == 20)
         server.stop()
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_what_a_shadow_s_exception_says_is_logged_on_demand_only(folder: Path, is_told: bool):
+    shadow_version(folder, UNABLE)
+    arguments = ["--models", str(folder), "--shadow", "m@2", *(["--log-failures"] if is_told else [])]
+    with ServerProcess(arguments) as server:
+        assert ask(server.url, "POST", "/predictions/m", {"x": 42})[2]["y"] == 44.0
+        until(lambda: rows(server.url, "unanswered") == 1)
+        assert server.stop() == 0
+        log = server.log()
+    assert "event=shadow_unanswered model=m version=2" in log
+    assert "CompileError" in log
+    assert ("secret-42" in log) is is_told
 
 
 def test_shadows_that_make_no_sense_are_refused(folder: Path):

@@ -35,12 +35,14 @@ class Attempts:
         wait_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(self._failures, 10))
         self.retry_at = self._clock() + wait_s
         if self._failures % LOG_EVERY == 0:
+            is_targets = isinstance(exc, OSError)  # any other may quote a row
             logger.error(
                 "event=capture_failed handler=%s rows=%d failures=%d error=%s",
                 self._handler,
                 rows,
                 self._failures + 1,
-                _one_line(exc),
+                _one_line(exc) if is_targets else type(exc).__name__,
+                exc_info=None if is_targets else exc,
             )
         self._failures += 1
 
