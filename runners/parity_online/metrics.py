@@ -272,10 +272,7 @@ class ModelMetrics:
 
     def answered(self, protocol: str, seconds: float, trace: Trace | None = None) -> None:
         """A request was answered 200."""
-        if trace is not None and trace.is_sampled:
-            self._request_seconds[protocol].observe_traced(seconds, trace.id)
-        else:
-            self._request_seconds[protocol].observe(seconds)
+        self._took(protocol, seconds, trace)
         self._ok[protocol].inc()
         self.statistics.answered(seconds)
         if self._tally is not None:
@@ -285,10 +282,7 @@ class ModelMetrics:
         self, protocol: str, seconds: float, status: int, kind: str, trace: Trace | None = None
     ) -> None:
         """A request was answered with an error, or its client left (499)."""
-        if trace is not None and trace.is_sampled:
-            self._request_seconds[protocol].observe_traced(seconds, trace.id)
-        else:
-            self._request_seconds[protocol].observe(seconds)
+        self._took(protocol, seconds, trace)
         self._metrics.answers.labels(*self._labels, protocol, str(status)).inc()
         self._metrics.errors.labels(*self._labels, kind).inc()
         self.statistics.failed(seconds)
@@ -296,6 +290,12 @@ class ModelMetrics:
             self._tally.failed(status, kind)
         if kind in self._rejected:
             self._rejected[kind].inc()
+
+    def _took(self, protocol: str, seconds: float, trace: Trace | None) -> None:
+        if trace is not None and trace.is_sampled:
+            self._request_seconds[protocol].observe_traced(seconds, trace.id)
+        else:
+            self._request_seconds[protocol].observe(seconds)
 
 
 def asks_for_open(accept: str) -> bool:

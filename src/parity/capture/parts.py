@@ -22,7 +22,6 @@ from parity.schema import Schema
 
 logger = logging.getLogger(__name__)
 
-_MIB = 1024 * 1024
 _COMPACT_BATCHES = 64
 _ROW_GROUP_ROWS = 65536
 BUFFER_FACTOR = 2
@@ -107,7 +106,7 @@ class PartWriter:
         if self._since is None:
             return None
         due = self._since + self._settings.rotate_s
-        if self._bytes >= self._settings.rotate_mb * _MIB:
+        if self._bytes >= self._settings.rotate_bytes:
             due = self._since
         retry_at = self._attempts.retry_at
         return due if retry_at is None else max(due, retry_at)
@@ -117,10 +116,7 @@ class PartWriter:
         kept = keep(scored, self._settings.sample, errors=self._settings.keep_errors)
         if kept is None:
             return
-        if (
-            self._attempts.retry_at is not None
-            and self._bytes >= BUFFER_FACTOR * self._settings.rotate_mb * _MIB
-        ):
+        if self._attempts.retry_at is not None and self._bytes >= BUFFER_FACTOR * self._settings.rotate_bytes:
             self.lose(kept.rows)
             return
         self._fresh.append(kept)

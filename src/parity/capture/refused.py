@@ -38,7 +38,6 @@ METADATA: Final = b"parity.capture.refused"
 MOST_ERRORS: Final = 100
 """Of one request so many errors are recorded; `refused_rows` counts them all."""
 
-_MIB = 1024 * 1024
 _MESSAGE_CHARACTERS = 1000
 _TYPE_CHARACTERS = 200
 _OWN_BYTES = 200
@@ -174,7 +173,7 @@ class RefusedWriter:
         """When `tick` has something to write, on the clock; None when nothing waits."""
         if self._since is None:
             return None
-        is_large = self._bytes >= self._settings.rotate_mb * _MIB
+        is_large = self._bytes >= self._settings.rotate_bytes
         due = self._since if is_large else self._since + self._settings.rotate_s
         retry_at = self._attempts.retry_at
         return due if retry_at is None else max(due, retry_at)
@@ -184,7 +183,7 @@ class RefusedWriter:
         sampled = in_sample(refused.origin.request_id, self._settings.sample)
         if not sampled and not self._settings.keep_errors:
             return
-        limit = BUFFER_FACTOR * self._settings.rotate_mb * _MIB
+        limit = BUFFER_FACTOR * self._settings.rotate_bytes
         if self._attempts.retry_at is not None and self._bytes >= limit:
             self._lose(refused.refused_rows)
             return

@@ -11,6 +11,8 @@ from parity.errors import ConfigError, did_you_mean, shown
 
 LEAST_KEY_BYTES = 16
 
+_MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureSettings:
@@ -75,6 +77,16 @@ class CaptureSettings:
                 f"capture: the hash key has {len(self.key)} bytes; give at least {LEAST_KEY_BYTES}, or "
                 "whoever reads the capture may guess it"
             )
+
+    @property
+    def rotate_bytes(self) -> float:
+        """`rotate_mb` in bytes."""
+        return self.rotate_mb * _MIB
+
+    @property
+    def queue_bytes(self) -> float:
+        """`queue_mb` in bytes."""
+        return self.queue_mb * _MIB
 
     @classmethod
     def of(

@@ -23,7 +23,6 @@ from parity.schema import Schema
 
 logger = logging.getLogger(__name__)
 
-_MIB = 1024 * 1024
 _CLOSE = object()
 
 CLOSE_S = 10.0
@@ -68,7 +67,7 @@ class CaptureWriter:
         )
         self._name = source.handler
         self._clock = clock
-        self._limit_bytes = settings.queue_mb * _MIB
+        self._limit_bytes = settings.queue_bytes
         self._queue: queue.SimpleQueue[tuple[Scored | Refused | object, int]] = queue.SimpleQueue()
         self._is_closed = False
         # Each counter is written by one thread only, so that none needs a lock.
