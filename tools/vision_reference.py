@@ -234,6 +234,11 @@ def _ranked(scores: _Pixels) -> _Pixels:
     return np.array(order).reshape(*scores.shape[:-1], 5)
 
 
+def _shares(scores: _Pixels) -> _Pixels:
+    powers = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
 WINDOW = np.ones((5, 5), np.uint8)
 BOXES = np.array([[1.0, 2.0, 9.0, 8.0], [-4.0, 2.0, 14.0, 90.0]])
 REGION = (2.3, -1.0, 11.75, 8.6)
@@ -333,6 +338,15 @@ REFERENCES = (
     _numpys("flip", lambda x: vision.flip(x, horizontal=True), lambda x: x[:, ::-1]),
     _numpys("rotate90", lambda x: vision.rotate90(x, 1), np.rot90),
     _numpys("swap_channels", lambda x: vision.swap_channels(x, (2, 1, 0)), lambda x: x[..., ::-1]),
+    _opencvs("add_alpha", vision.add_alpha, lambda x: cv2.cvtColor(x, cv2.COLOR_RGB2RGBA)),
+    Reference(
+        "drop_alpha",
+        "OpenCV",
+        T0,
+        vision.drop_alpha,
+        lambda x: cv2.cvtColor(x, cv2.COLOR_RGBA2RGB),
+        (noise(9, 61, 83, 4), noise(10, 3, 2, 4)),
+    ),
     Reference("to_float", "numpy", T0, vision.to_float, lambda x: x * np.float32(1 / 255), peak=1.0),
     Reference(
         "to_u8",
@@ -485,6 +499,16 @@ REFERENCES = (
         lambda x: _ranked(x)[..., 0],
         made=torch.from_numpy,
         given=(noise(7, 3, 40, 4).swapaxes(1, 2), noise(8, 2, 5, 9)),
+    ),
+    Reference(
+        "softmax",
+        "float64",
+        T1,
+        vision.softmax,
+        _shares,
+        made=torch.from_numpy,
+        given=(_floats(noise(7, 3, 40, 4)) / 16, _floats(noise(8, 2, 5, 9))),
+        peak=1.0,
     ),
 )
 

@@ -25,6 +25,7 @@ BOXES = torch.tensor([[1.0, 2.5, 9.0, 8.0], [2.0, 2.0, 14.0, 11.5]])
 CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "box_blur": {"kernel": 5},
+        "add_alpha": {},
         "argmax": {"scores": torch.tensor([0.1, 0.7, 0.7])},
         "center_crop": {"size": (6, 5)},
         "crop": {"top": 1, "left": -2, "size": (6, 5)},
@@ -37,6 +38,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "dilate": {"kernel": 5},
         "encode_jpeg": {"quality": 85, "subsampling": "4:2:0"},
         "draw_boxes": {"boxes": [BOXES], "colour": (255, 0, 9), "width": 1},
+        "drop_alpha": {},
         "encode_png": {},
         "equalize": {},
         "erode": {"kernel": 5},
@@ -69,6 +71,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "rotate": {"degrees": 30.0, "interpolation": "linear"},
         "rotate90": {"turns": 1},
         "sharpness": {},
+        "softmax": {"scores": torch.tensor([0.1, 0.7, 0.7])},
         "swap_channels": {"order": (2, 1, 0)},
         "threshold": {"level": 100.5},
         "to_float": {},
@@ -142,7 +145,7 @@ def pictures_for(name: str, height: int = 20, width: int = 30) -> Images:
     """One picture, of the kind that the operation takes."""
     if name == "nv12_to_rgb":
         return images(noise(3, max(1, height // 3) * 3, max(1, width // 2) * 2, 1))
-    picture = images(noise(3, height, width))
+    picture = images(noise(3, height, width, 4 if name == "drop_alpha" else 3))
     return vision.rgb_to_hsv(picture) if name == "hsv_to_rgb" else picture
 
 

@@ -57,6 +57,8 @@ def _pictures(name: str) -> list[dict[str, Images]]:
     if name == "nv12_to_rgb":
         return [{"images": images(pattern(21, 30, 1))}, {"images": images(pattern(60, 22, 1))}]
     batches = [images(pattern(20, 31, 3)), images(photo(33, 24))]
+    if name == "drop_alpha":
+        return [{"images": images(pattern(20, 31, 4))}]
     if name == "hsv_to_rgb":
         batches = [vision.to_float(batch) for batch in batches]
     return [{"images": batch} for batch in batches]

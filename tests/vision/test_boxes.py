@@ -284,9 +284,47 @@ def test_nan_counts_as_the_largest() -> None:
     assert vision.topk(scores, 3)[1].tolist() == [1, 3, 2]
 
 
+@given(
+    st.lists(
+        st.lists(st.floats(-(2.0**120), 2.0**120, width=32), min_size=5, max_size=5), min_size=1, max_size=4
+    ),
+    st.sampled_from([torch.float16, torch.bfloat16, torch.float32, torch.float64]),
+)
+def test_shares_of_scores_are_what_float64_gives_and_those_of_a_row_alone(
+    rows: list[list[float]], dtype: torch.dtype
+) -> None:
+    scores = torch.tensor(rows).clamp(-6e4, 6e4).to(dtype) if dtype == torch.float16 else torch.tensor(rows)
+    scores = scores.to(dtype)
+    found = vision.softmax(scores)
+    assert found.dtype == dtype
+    exact = scores.to(torch.float64).numpy()
+    powers = np.exp(exact - exact.max(-1, keepdims=True))
+    expected = powers / powers.sum(-1, keepdims=True)
+    assert np.abs(found.to(torch.float64).numpy() - expected).max() <= max(1e-4, torch.finfo(dtype).eps)
+    for row, alone in zip(scores, found, strict=True):
+        assert torch.equal(vision.softmax(row), alone)
+    turned = scores.t().contiguous().t()
+    assert torch.equal(vision.softmax(turned), found)
+
+
+def test_shares_of_scores_beyond_all_numbers_are_none() -> None:
+    inf, nan = float("inf"), float("nan")
+    scores = torch.tensor([[-inf, 2.0, 2.0], [inf, 1.0, 2.0], [-inf, -inf, -inf], [nan, 1.0, 2.0]])
+    found = vision.softmax(scores)
+    assert found[0].tolist() == [0.0, 0.5, 0.5]
+    assert bool(found[1:].isnan().all())
+    assert vision.softmax(torch.zeros(3, 0)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("scores", [torch.tensor([1, 2]), torch.ones(2).to(torch.float8_e5m2), [1.0]])
+def test_shares_are_those_of_floats(scores: Any) -> None:
+    with pytest.raises(ConfigError, match=r"softmax: scores is .*; expected (floats|a tensor of numbers)"):
+        vision.softmax(scores)
+
+
 @pytest.mark.parametrize("scores", [torch.tensor(1.0), torch.tensor([True]), torch.tensor([1j]), [1.0]])
 def test_what_are_no_scores_is_refused(scores: Any) -> None:
-    for call in (vision.argmax, lambda x: vision.topk(x, 1)):
+    for call in (vision.argmax, vision.softmax, lambda x: vision.topk(x, 1)):
         with pytest.raises(ConfigError, match="expected a tensor of numbers"):
             call(scores)
         with pytest.raises(ConfigError, match="expected floats of 16 bits or more"):

@@ -126,6 +126,8 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
     "gray": vision.rgb_to_gray,
     "gray float": lambda x: vision.rgb_to_gray(vision.to_float(x)),
     "bgr": lambda x: vision.swap_channels(x, (2, 1, 0)),
+    "alpha": vision.add_alpha,
+    "no alpha": vision.drop_alpha,
     "u8": lambda x: vision.to_u8(vision.resize(x, (7, 9), antialias=True)),
     "box": lambda x: vision.box_blur(vision.pad(x, 5, 5, 5, 5, mode="edge"), kernel=5),
     "box float": lambda x: vision.box_blur(vision.pad(vision.to_float(x), 5, 5, 5, 5, mode="edge"), kernel=5),
@@ -146,11 +148,15 @@ OPERATIONS: dict[str, Callable[[Images], Images]] = {
 
 
 COLOURS = {"gray", "gray float", "bgr"}
-THREE_COLOURS = {"hsv", "hsv and back", "yuv"}
+THREE_COLOURS = {"alpha", "hsv", "hsv and back", "yuv"}
 
 
 def has_no_meaning(name: str, channels: int) -> bool:
-    return (channels == 1 and name in COLOURS) or (channels != 3 and name in THREE_COLOURS)
+    return (
+        (channels == 1 and name in COLOURS)
+        or (channels != 3 and name in THREE_COLOURS)
+        or (channels != 4 and name == "no alpha")
+    )
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

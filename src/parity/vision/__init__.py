@@ -27,7 +27,7 @@ cvcuda      CV-CUDA's way of them, on a GPU
 curve       the weights of a blur
 kept        what is computed once for a size or a setting
 geometry    crop, pad, letterbox, flip, rotate by quarters
-colour      grey, channels, scales, normalize, rounding
+colour      grey, channels, alpha, scales, normalize, rounding
 spaces      hue, saturation and value; luma and colour differences
 pointwise   threshold, invert, posterize, equalize
 filters     gaussian blur, and scores of sharpness and exposure
@@ -35,12 +35,20 @@ windows     mean, least, greatest and middle values around a pixel
 warping     rotate by any angle, and by matrices
 regions     boxes of pictures, resized
 boxes       which boxes to keep, and boxes drawn
-ranking     the largest scores
+ranking     shares of scores, and the largest
 plans       operations said once, and computed together
 """
 
 from parity.vision.boxes import draw_boxes, nms
-from parity.vision.colour import normalize, rgb_to_gray, swap_channels, to_float, to_u8
+from parity.vision.colour import (
+    add_alpha,
+    drop_alpha,
+    normalize,
+    rgb_to_gray,
+    swap_channels,
+    to_float,
+    to_u8,
+)
 from parity.vision.decoding import ImageError, decode
 from parity.vision.encoding import encode_jpeg, encode_png
 from parity.vision.fastpaths import Backend, backends
@@ -50,7 +58,7 @@ from parity.vision.images import Images
 from parity.vision.meanings import versions
 from parity.vision.plans import Plan, Step, step
 from parity.vision.pointwise import equalize, invert, posterize, threshold
-from parity.vision.ranking import argmax, topk
+from parity.vision.ranking import argmax, softmax, topk
 from parity.vision.regions import roi_crop_resize
 from parity.vision.resampling import resize, resize_longest, resize_shortest
 from parity.vision.spaces import hsv_to_rgb, nv12_to_rgb, rgb_to_hsv, yuv_to_rgb
@@ -65,6 +73,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Step",
+    "add_alpha",
     "argmax",
     "backends",
     "box_blur",
@@ -73,6 +82,7 @@ __all__ = [
     "decode",
     "dilate",
     "draw_boxes",
+    "drop_alpha",
     "encode_jpeg",
     "encode_png",
     "equalize",
@@ -99,6 +109,7 @@ __all__ = [
     "rotate",
     "rotate90",
     "sharpness",
+    "softmax",
     "step",
     "swap_channels",
     "threshold",

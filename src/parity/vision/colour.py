@@ -162,6 +162,28 @@ def swap_channels(images: Images, order: Sequence[int]) -> Images:
     return images.map(lambda pixels: (fast("swap_channels", pixels) or _swapped)(pixels, wanted))
 
 
+def add_alpha(images: Images) -> Images:
+    """Pictures of four channels: red, green, blue and an alpha that hides nothing, which is the peak.
+
+    Raises:
+        ConfigError: the pictures have no three channels.
+    """
+    images = pictures_of("add_alpha", images, channels=(3,))
+    return images.map(
+        lambda pixels: torch.cat([pixels, pixels.new_full((*pixels.shape[:3], 1), images.peak)], 3)
+    )
+
+
+def drop_alpha(images: Images) -> Images:
+    """Pictures of three channels, with the colours as they are: nothing is blended with a background.
+
+    Raises:
+        ConfigError: the pictures have no four channels.
+    """
+    images = pictures_of("drop_alpha", images, channels=(4,))
+    return images.map(lambda pixels: pixels[..., :3].contiguous())
+
+
 def _swapped(pixels: torch.Tensor, order: list[int]) -> torch.Tensor:
     return pixels[..., order]
 

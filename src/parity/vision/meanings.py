@@ -15,6 +15,7 @@ from typing import Final
 
 VERSIONS: Final = MappingProxyType(
     {
+        "add_alpha": 1,
         "argmax": 1,
         "box_blur": 1,
         "center_crop": 1,
@@ -22,6 +23,7 @@ VERSIONS: Final = MappingProxyType(
         "decode": 1,
         "dilate": 1,
         "draw_boxes": 1,
+        "drop_alpha": 1,
         "encode_jpeg": 1,
         "encode_png": 1,
         "equalize": 1,
@@ -48,6 +50,7 @@ VERSIONS: Final = MappingProxyType(
         "rotate": 1,
         "rotate90": 1,
         "sharpness": 1,
+        "softmax": 1,
         "swap_channels": 1,
         "threshold": 1,
         "to_float": 1,

@@ -1,4 +1,4 @@
-"""The largest scores and where they are; of equal ones the lowest index comes first, on every device."""
+"""Scores as shares, the largest and where they are; of equal ones the lowest index comes first."""
 
 from __future__ import annotations
 
@@ -45,6 +45,32 @@ def argmax(scores: torch.Tensor) -> torch.Tensor:
         raise ConfigError(f"argmax: scores is {kind(scores)}; expected one or more along the last axis")
     found = (scores == scores.amax(dim=-1, keepdim=True)) | (scores != scores)
     return torch.where(found, torch.arange(count, device=scores.device), count).amin(dim=-1)
+
+
+def softmax(scores: torch.Tensor) -> torch.Tensor:
+    """Each score's share of 1 along the last axis: exp(score - largest) over the sum of all of them.
+
+    The largest is taken off first, so that no finite score is too large. -inf has no share; a row with NaN
+    or +inf, or of -inf alone, is NaN.
+
+    Args:
+        scores: (..., n) floats of 16 bits or more.
+
+    Returns:
+        (..., n) of the scores' dtype, contiguous; floats of 16 bits are computed in float32 and rounded once.
+
+    Raises:
+        ConfigError: scores are no tensor of floats, or of floats of 8 bits.
+    """
+    scores = _scores("softmax", scores)
+    if not scores.is_floating_point():
+        raise ConfigError(f"softmax: scores is {kind(scores)}; expected floats: scores.float()")
+    return _shares(scores.contiguous())
+
+
+def _shares(scores: torch.Tensor) -> torch.Tensor:
+    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    return wide.softmax(-1).to(scores.dtype)
 
 
 def _scores(operation: str, scores: object) -> torch.Tensor:

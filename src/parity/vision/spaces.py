@@ -21,7 +21,7 @@ Standard = Literal["bt601", "bt709"]
 _LUMA: dict[Standard, tuple[float, float]] = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 """What red and blue weigh in the luma of each standard; green has the rest."""
 
-_NO_ALPHA = "swap_channels(images, (0, 1, 2)) leaves alpha out"
+_NO_ALPHA = "drop_alpha leaves alpha out"
 
 
 def rgb_to_hsv(images: Images) -> Images:
