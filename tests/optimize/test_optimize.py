@@ -26,13 +26,18 @@ def settings_of(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "handler.toml").read_text(encoding="utf-8"))["profiles"]
 
 
+def copied(handler: Path, there: Path) -> Path:
+    folder = there / handler.name
+    folder.mkdir()
+    for name in ("handler.py", "handler.toml"):
+        (folder / name).write_bytes((handler / name).read_bytes())
+    return folder
+
+
 def test_what_is_faster_is_written_with_its_proof_and_a_broken_int8_is_refused(
     scorer: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "scorer"
-    folder.mkdir()
-    for name in ("handler.py", "handler.toml"):
-        (folder / name).write_bytes((scorer / name).read_bytes())
+    folder = copied(scorer, tmp_path)
     golden = scorer.parent / "golden"
     done = run(
         *(folder, "--golden", golden, "--backends", "eager,export", "--precisions", "float32,int8"),
@@ -68,6 +73,39 @@ def test_what_is_faster_is_written_with_its_proof_and_a_broken_int8_is_refused(
     again = run(folder, "--golden", golden, "--backends", "export", "--write", "fast")
     assert again.returncode == 2
     assert "has a profile 'fast' already" in again.stderr
+
+
+def test_a_wrong_resize_is_refused_with_rows_and_figures_and_not_written(
+    resizer: Path, tmp_path: Path
+) -> None:
+    folder = copied(resizer, tmp_path)
+    golden = resizer.parent / "golden"
+    done = run(folder, "--golden", golden, "--backends", "onnxruntime", "--write", "fast", "--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    (wrong,) = found["tried"]
+    assert (wrong["name"], wrong["verdict"]) == ("onnxruntime", "diverges")
+    assert wrong["pace"] is None
+    assert wrong["rows"] == 10
+    assert wrong["worst_ulp"] > 1000
+    assert "light differs in 10 of 10 rows (0, 1, 2, 3, 4, ...)" in wrong["reason"]
+    assert found["winner"] is None
+    assert settings_of(folder) == {"default": {"seed": 1}}
+    assert not (folder / "certificates").exists()
+
+    code = folder / "handler.py"
+    code.write_text(
+        code.read_text(encoding="utf-8").replace('== "onnxruntime"', '== "none"'), encoding="utf-8"
+    )
+    options = ("--golden", golden, "--set", 'backend="onnxruntime"')
+    checked = subprocess.run(
+        [sys.executable, "-m", "parity", "golden", "check", folder, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert checked.returncode == 0, f"with a right resize this backend keeps the golden: {checked.stdout}"
 
 
 def test_a_broken_law_refuses_what_keeps_the_goldens(scorer: Path) -> None:
