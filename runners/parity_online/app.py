@@ -253,12 +253,12 @@ def model_config(model: ServedModel) -> dict[str, Any]:
         "platform": "parity_python",
         "backend": "python",
         "version_policy": {"specific": {"versions": [model.version]}},
-        "max_batch_size": settings.max_batch,
+        "max_batch_size": settings.most_rows,
         "input": [_triton_tensor(tensor) for tensor in model.input_tensors],
         "output": [_triton_tensor(tensor) for tensor in model.output_tensors],
         "instance_group": [{"kind": _instance_kind(model.profile.device), "count": 1}],
         "dynamic_batching": {
-            "preferred_batch_size": [settings.max_batch],
+            "preferred_batch_size": [settings.most_rows],
             "max_queue_delay_microseconds": round(settings.max_delay_ms * 1000),
             "default_queue_policy": {
                 "timeout_action": "REJECT",
@@ -270,6 +270,7 @@ def model_config(model: ServedModel) -> dict[str, Any]:
         "parameters": {
             "profile": {"string_value": model.profile.name},
             "slot": {"string_value": model.slot_kind},
+            **({} if model.sizing is None else {"max_batch": {"string_value": str(model.sizing)}}),
         },
     }
 

@@ -81,7 +81,14 @@ def serve(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a profile setting; repeatable."),
     ] = None,
-    max_batch: Annotated[int | None, typer.Option(help="Most rows in a batch (32).")] = None,
+    max_batch: Annotated[
+        str | None,
+        typer.Option(metavar="ROWS|auto", help="Most rows in a batch; auto measures it at start (32)."),
+    ] = None,
+    slo_ms: Annotated[
+        float | None,
+        typer.Option(help="Time a request should take at most, for --max-batch auto (--batch-limit-s)."),
+    ] = None,
     max_delay_ms: Annotated[
         float | None, typer.Option(help="How long a row may wait for others while the model is free (0).")
     ] = None,
@@ -233,7 +240,8 @@ def serve(
         raise ConfigError(f"--log-format {log_format!r}: expected {' or '.join(get_args(LogFormat))}")
     logs.set_up(log_level, cast("LogFormat", log_format), tells_failures=log_failures)
     options = {
-        "max_batch": max_batch,
+        "max_batch": int(max_batch) if max_batch and max_batch.isdecimal() else max_batch,
+        "slo_ms": slo_ms,
         "max_delay_ms": max_delay_ms,
         "queue_rows": queue_rows,
         "timeout_s": timeout_s,

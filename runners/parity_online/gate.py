@@ -1,13 +1,9 @@
-"""Readiness is earned: warm every bucket, then answer the goldens through the queue that requests take."""
+"""Readiness is earned: warm up, then answer the goldens through the queue that requests take."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
-import threading
-import time
-from collections.abc import Generator
 from dataclasses import replace
 from typing import cast
 
@@ -17,22 +13,20 @@ from parity import golden
 from parity.batch import Batch
 from parity.compare import compare
 from parity.errors import GoldenError
-from parity.examples import example_batch
 from parity.result import Result
 from parity.work import merge
 from parity_online import logs
 from parity_online.served import Columns, ColumnsWork, ServedModel
-from parity_online.slots import EngineLike
+from parity_online.warming import size_up, warm_up
 
 logger = logging.getLogger(__name__)
 
-_TIMED_RUNS = 5
 _PIECE_ROWS = (1, 32, 3, 7, 16, 2)
 
 
 async def open_model(model: ServedModel) -> None:
     """Load a model, warm it up, run its goldens, and set the state that they earn it."""
-    await model.load(warm_up)
+    await model.load(warm_up, size_up)
     gate = model.settings.gate
     model.metrics.is_rehearsing = True
     try:
@@ -88,26 +82,10 @@ async def divergences_of(model: ServedModel) -> list[str]:
     return found
 
 
-def warm_up(engine: EngineLike, max_batch: int) -> float:
-    """Run every bucket, or the smallest and the largest batch; the seconds that a warm largest one takes.
-
-    The rows are golden ones where there are any, and made up from the schema otherwise; a handler may refuse
-    those, which is no fault.
-    """
-    sizes = sorted({size for size in engine.profile.buckets if size <= max_batch} | {1, max_batch})
-    rows = _golden_rows(engine, sizes[-1])
-    best_s = 0.0
-    for size in sizes:
-        batch = rows.slice(0, size)
-        with _quiet_rows():
-            best_s = min(_timed(engine, batch) for _ in range(_TIMED_RUNS))
-    return best_s
-
-
 async def _answers(model: ServedModel, case: golden.GoldenCase) -> Result:
     """The case's answers through the model's queue, in pieces of several sizes that share batches."""
     decoded = case.decoded(model.loaded)
-    sizes = itertools.cycle(min(rows, model.settings.max_batch) for rows in _PIECE_ROWS)
+    sizes = itertools.cycle(min(rows, model.settings.most_rows) for rows in _PIECE_ROWS)
     results: list[Result] = []
     for wave in decoded.batch.split(model.settings.queue_rows):
         pieces: list[Batch] = []
@@ -124,36 +102,3 @@ async def _answers(model: ServedModel, case: golden.GoldenCase) -> Result:
 def _result(rows: int, answer: Columns) -> Result:
     index = np.setdiff1d(np.arange(rows, dtype=np.int64), [error.row for error in answer.errors])
     return Result(rows, answer.outputs, index, answer.errors)
-
-
-def _golden_rows(engine: EngineLike, rows: int) -> Batch:
-    """So many rows to warm up with: golden ones, repeated as needed."""
-    with contextlib.suppress(GoldenError):
-        for case in golden.find_cases(engine.loaded):
-            found = case.decoded(engine.loaded).batch
-            if found.num_rows == 0:
-                continue
-            return found.take([row % found.num_rows for row in range(rows)])
-    return example_batch(engine.loaded.inputs, rows)
-
-
-def _timed(engine: EngineLike, batch: Batch) -> float:
-    started = time.perf_counter()
-    engine.run(batch)
-    return time.perf_counter() - started
-
-
-@contextlib.contextmanager
-def _quiet_rows() -> Generator[None]:
-    """Keep the engine from logging the rows that fail on this thread."""
-    thread = threading.get_ident()
-    engine_logger = logging.getLogger("parity.engine")
-
-    def is_loud(record: logging.LogRecord) -> bool:
-        return record.thread != thread
-
-    engine_logger.addFilter(is_loud)
-    try:
-        yield
-    finally:
-        engine_logger.removeFilter(is_loud)

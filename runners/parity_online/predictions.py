@@ -139,11 +139,11 @@ async def _answer_list(call: Call, objects: list[Any], body: bytes) -> Answer:
         call.refuse([entry for entry in entries if isinstance(entry, RowError)], body)
     works = [
         RowsWork(
-            tuple(good[start : start + policy.max_batch]),
+            tuple(good[start : start + policy.most_rows]),
             call.origin,
-            places[start : start + policy.max_batch],
+            places[start : start + policy.most_rows],
         )
-        for start in range(0, len(good), policy.max_batch)
+        for start in range(0, len(good), policy.most_rows)
     ]
     answers = await model.driver.submit_parts(
         [(work, len(work.rows)) for work in works],

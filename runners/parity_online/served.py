@@ -37,6 +37,7 @@ from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
 from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
+from parity_online.sizing import Sizing
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
 from parity_online.slots import EngineLike, RunBatch, SlotHungError, Slots
 from parity_online.trace import Ran
@@ -134,6 +135,7 @@ class ServedModel:
 
     Attributes:
         is_late: it came while the server ran; others of its name serve until it is ready.
+        sizing: how `max_batch = "auto"` was decided, once it is.
         goldens: a sentence for each golden case that was run.
         form: what the status page makes its form from, once made.
         mirror: hears of its batches, where another version shadows it.
@@ -152,6 +154,9 @@ class ServedModel:
         self._configured = profile
         self.profile = self.engine.profile  # with the buckets of a certificate, where the profile is exact
         self.settings = settings.fitting(self.profile)
+        self.sizing: Sizing | None = None
+        if settings.max_batch == "auto" and self.settings.max_batch != "auto":
+            self.sizing = Sizing(self.settings.max_batch, (), "the largest that its certificate proves exact")
         self.decoder = RowDecoder(loaded.inputs)
         self.input_tensors = describe(loaded.inputs)
         self.output_tensors = describe(loaded.outputs)
@@ -211,16 +216,29 @@ class ServedModel:
             with self._capturing:
                 self._capture.offer_refused(refused)
 
-    async def load(self, warm_up: Callable[[EngineLike, int], float]) -> None:
+    async def load(
+        self,
+        warm_up: Callable[[EngineLike, int], float],
+        size_up: Callable[[EngineLike, ModelSettings], Sizing],
+    ) -> None:
         """Load the handler on each slot, warm them up, and open the queue.
 
         Args:
             warm_up: runs batches of up to so many rows through the engine and returns the seconds that a warm
                 one takes; called on the slot's thread.
+            size_up: does so and decides how many rows, where `max_batch` is "auto".
         """
         loop = asyncio.get_running_loop()
         started = time.perf_counter()
         settings = self.settings
+        sizings: list[Sizing] = []
+
+        def warm(engine: EngineLike) -> float:
+            if self.settings.max_batch == "auto":
+                sizings.append(size_up(engine, self.settings))
+                return sizings[-1].batch_s
+            return warm_up(engine, self.settings.most_rows)
+
         slots = self._slots = Slots(
             self._make_engine,
             max(1, settings.replicas),
@@ -230,7 +248,18 @@ class ServedModel:
             start_timeout_s=settings.start_timeout_s,
             observer=self,
         )
-        batch_s = await slots.open(lambda engine: warm_up(engine, settings.max_batch))
+        batch_s = await slots.open(warm)
+        if sizings:  # one a slot; each must keep its promise
+            self.sizing = min(sizings, key=lambda sizing: sizing.max_batch)
+            self.settings = self.settings.sized(self.sizing.max_batch)
+        if self.sizing is not None:
+            logger.info(
+                "event=sized model=%s version=%s max_batch=%d how=%s",
+                logs.text(self.name),
+                logs.text(self.version),
+                self.sizing.max_batch,
+                logs.text(str(self.sizing)),
+            )
         wanted = "thread" if settings.replicas or settings.preprocess_workers else settings.slot
         if wanted == "loop" or (wanted == "auto" and batch_s < LOOP_BATCH_LIMIT_S):
             # Torch keeps its thread count per thread: without this the loop's matrix products would use all
@@ -261,7 +290,7 @@ class ServedModel:
             time.perf_counter() - started,
             batch_s * 1000.0,
             self.slot_kind,
-            self.settings.max_batch,
+            self.settings.most_rows,
         )
 
     def set_state(self, state: State, reason: str = "") -> None:

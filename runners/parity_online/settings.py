@@ -17,8 +17,12 @@ from parity_online.batcher import BatchingPolicy
 from parity_online.slot import SlotChoice
 
 Gate = Literal["strict", "warn", "off"]
+MaxBatch = int | Literal["auto"]
 HttpChoice = Literal["fast", "asgi"]
 LogFormat = Literal["text", "json"]
+
+AUTO_MOST_ROWS = 1024
+"""The largest batch that `max_batch = "auto"` tries."""
 
 _REPLICAS_MOST = 256
 _WORKERS_MOST = 256
@@ -29,7 +33,10 @@ class ModelSettings:
     """How one handler is served; the `[online]` table of its handler.toml.
 
     Attributes:
-        max_batch: most rows in a batch.
+        max_batch: most rows in a batch; "auto" measures it while the handler warms up, see
+            `parity_online.sizing`.
+        slo_ms: how long a request should take at most, for "auto": a batch may take half of it, since a
+            request may have to wait for another batch first. None: half of the time a batch may take at all.
         max_delay_ms: how long a row may wait for others while the slot is free; 0 sends it at once.
         queue_rows: most rows that may wait; more are answered 503.
         timeout_s: how long a request may take before it is answered 504; a request may ask for less.
@@ -57,7 +64,8 @@ class ModelSettings:
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    max_batch: int = 32
+    max_batch: MaxBatch = 32
+    slo_ms: float | None = None
     max_delay_ms: float = 0.0
     queue_rows: int = 1024
     timeout_s: float = 30.0
@@ -74,10 +82,12 @@ class ModelSettings:
     capture: CaptureSettings = field(default_factory=CaptureSettings)
 
     def __post_init__(self) -> None:
-        for key in ("max_batch", "queue_rows"):
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise _wrong(key, value, "a number of rows, at least 1")
+        if not _is_rows(self.queue_rows):
+            raise _wrong("queue_rows", self.queue_rows, "a number of rows, at least 1")
+        if self.max_batch != "auto" and not _is_rows(self.max_batch):
+            raise _wrong("max_batch", self.max_batch, "a number of rows, at least 1, or 'auto'")
+        if self.slo_ms is not None:
+            _require_seconds("slo_ms", self.slo_ms, least=0.001)
         _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
         sizes = cast("Any", self.preferred)
         if not isinstance(sizes, list | tuple) or not all(type(size) is int for size in cast("Any", sizes)):
@@ -150,17 +160,37 @@ class ModelSettings:
         captured = CaptureSettings.of(table.get("capture", {}), capture, key=capture_key)
         return cls(**cast("Any", {**table, **given, "capture": captured}))
 
+    @property
+    def most_rows(self) -> int:
+        """`max_batch` in rows; the largest that may be chosen while "auto" has not been measured."""
+        return min(AUTO_MOST_ROWS, self.queue_rows) if self.max_batch == "auto" else self.max_batch
+
+    @property
+    def batch_allowed_s(self) -> float:
+        """How long a batch of the size that "auto" chooses may take."""
+        if self.slo_ms is not None:
+            return self.slo_ms / 2000.0
+        return (self.batch_limit_s or self.timeout_s) / 2.0
+
     def fitting(self, profile: Profile) -> ModelSettings:
-        """The settings with `max_batch` cut to the largest bucket; a larger batch would be split again."""
-        if profile.max_rows is None or self.max_batch <= profile.max_rows:
+        """The settings with `max_batch` cut to the largest bucket; a larger batch would be split again.
+
+        An exact profile has its certificate's buckets: "auto" measures nothing there and takes the largest.
+        """
+        if profile.max_rows is None:
             return self
-        preferred = tuple(size for size in self.preferred if size <= profile.max_rows)
-        return replace(self, max_batch=profile.max_rows, preferred=preferred)
+        if self.max_batch == "auto":
+            return self.sized(min(profile.max_rows, self.queue_rows)) if profile.exact else self
+        return self if self.max_batch <= profile.max_rows else self.sized(profile.max_rows)
+
+    def sized(self, rows: int) -> ModelSettings:
+        """The settings with this `max_batch`, without the preferred sizes that are above it."""
+        return replace(self, max_batch=rows, preferred=tuple(size for size in self.preferred if size <= rows))
 
     def policy(self) -> BatchingPolicy:
         """The batcher's part."""
         return BatchingPolicy(
-            self.max_batch, self.max_delay_ms / 1000.0, self.queue_rows, tuple(self.preferred)
+            self.most_rows, self.max_delay_ms / 1000.0, self.queue_rows, tuple(self.preferred)
         )
 
 
@@ -229,6 +259,10 @@ class ServerSettings:
                 raise ConfigError(f"TLS: no such file {path}")
         if self.body_limit_bytes < 1:
             raise _wrong("body_limit_bytes", self.body_limit_bytes, "at least 1 byte")
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_device(value: object) -> bool:

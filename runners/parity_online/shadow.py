@@ -84,7 +84,7 @@ class Shadow:
     async def _compare(self, batch: Batch, result: Result, shares: Sequence[Share]) -> None:
         rows = batch.num_rows
         try:
-            works = list(_works(batch, shares, self.model.settings.max_batch))
+            works = list(_works(batch, shares, self.model.settings.most_rows))
             deadline = time.monotonic() + self.model.settings.timeout_s
             parts = [(work, work.batch.num_rows) for work in works]
             answers = await self.model.driver.submit_parts(parts, deadline=deadline)

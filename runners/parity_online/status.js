@@ -88,6 +88,8 @@ function numbers(model, then, seconds) {
     box("errors by kind", ...counts(model.errors, "none")),
     box("goldens", ...(model.goldens.length ? model.goldens.map((text) => node("p", { class: "reason", textContent: text }))
       : [node("p", { class: "reason", textContent: "none were run" })])),
+    ...(model.sizing ? [box("max_batch = auto, rows/s", ...bars(model.sizing.measured.map(({ rows, rows_per_s }) => [`${rows} rows`, rows_per_s]), whole),
+      node("p", { class: "reason", textContent: `${model.sizing.max_batch} rows: ${model.sizing.reason}` }))] : []),
     ...(Object.keys(model.shadow).length ? [box("as a shadow, rows", ...counts(model.shadow, ""))] : []),
     ...(Object.keys(model.slots_lost).length ? [box("slots lost", ...counts(model.slots_lost, ""))] : []),
   ];

@@ -85,7 +85,7 @@ def _described(model: ServedModel) -> dict[str, Any]:
         "runtime": "python",
         "minWorkers": 1,
         "maxWorkers": 1,
-        "batchSize": settings.max_batch,
+        "batchSize": settings.most_rows,
         "maxBatchDelay": round(settings.max_delay_ms),
         "responseTimeout": round(settings.timeout_s),
         "loadedAtStartup": True,

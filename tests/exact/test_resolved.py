@@ -38,6 +38,12 @@ def test_a_servers_batches_are_no_larger_than_the_certificates_largest_bucket(lo
     assert model.settings.max_batch == 16
 
 
+def test_what_a_server_would_measure_is_the_certificates_to_say(loaded: LoadedHandler) -> None:
+    model = ServedModel(loaded, loaded.profile("exact"), ModelSettings(max_batch="auto"), Metrics())
+    assert model.settings.max_batch == 16
+    assert str(model.sizing) == "auto: 16 rows, the largest that its certificate proves exact"
+
+
 def test_a_batch_job_keeps_the_buckets_in_its_manifest_and_goes_on_with_no_others(
     loaded: LoadedHandler, tmp_path: Path
 ) -> None:

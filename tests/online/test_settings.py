@@ -25,6 +25,9 @@ def test_an_unknown_key_is_told_the_near_one():
         {"max_batch": 0},
         {"max_batch": 2.5},
         {"max_batch": True},
+        {"max_batch": "many"},
+        {"slo_ms": 0},
+        {"slo_ms": "50"},
         {"max_delay_ms": -1},
         {"max_delay_ms": "5"},
         {"timeout_s": 0},
@@ -43,6 +46,22 @@ def test_a_batch_is_never_larger_than_the_largest_bucket():
     assert ModelSettings(max_batch=64).fitting(Profile(buckets=(16, 32))).max_batch == 32
     assert ModelSettings(max_batch=8).fitting(Profile(buckets=(16, 32))).max_batch == 8
     assert ModelSettings(max_batch=64).fitting(Profile()).max_batch == 64
+
+
+def test_auto_stays_until_it_is_measured_but_for_a_certificate():
+    auto = ModelSettings(max_batch="auto", preferred=(8, 64))
+    assert (auto.most_rows, auto.fitting(Profile(buckets=(16, 32))).max_batch) == (1024, "auto")
+    exact = auto.fitting(Profile(buckets=(16, 32), exact=True))
+    assert (exact.max_batch, exact.preferred) == (32, (8,))
+    small = ModelSettings(max_batch="auto", queue_rows=8)
+    assert small.most_rows == 8
+    assert small.fitting(Profile(buckets=(16,), exact=True)).max_batch == 8
+
+
+def test_a_batch_may_take_half_of_what_a_request_may():
+    assert ModelSettings(max_batch="auto", slo_ms=50).batch_allowed_s == 0.025
+    assert ModelSettings(max_batch="auto", timeout_s=10).batch_allowed_s == 5.0
+    assert ModelSettings(max_batch="auto", timeout_s=10, batch_limit_s=4).batch_allowed_s == 2.0
 
 
 @pytest.mark.parametrize("wrong", [{"port": 70000}, {"drain_s": -1.0}, {"body_limit_bytes": 0}])

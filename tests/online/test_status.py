@@ -11,8 +11,9 @@ import pytest
 
 from parity_online.process import ServerProcess
 from parity_online.status import advice
-from tests.online.serving import LINEAR, PROBE, ask, until
+from tests.online.serving import HANDLERS, LINEAR, PROBE, ask, until
 
+TRAY = str(HANDLERS / "tray")
 FASHION = str(Path(__file__).parents[2] / "handlers" / "fashion")
 
 
@@ -101,6 +102,18 @@ def browser() -> Iterator[Any]:
         opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()
+
+
+@pytest.mark.slow
+def test_the_page_shows_how_a_batch_size_was_measured(browser: Any):
+    with ServerProcess([TRAY, "--max-batch", "auto"]) as server:
+        page = browser.new_page()
+        page.goto(server.url + "/")
+        page.wait_for_selector("#model-tray-1 .number")
+        text = page.locator("#model-tray-1").inner_text()
+        page.close()
+    assert "8 rows: beyond which a batch brings less than 5% more rows a second" in text
+    assert "32 rows" in text, "what was measured beyond it"
 
 
 @pytest.mark.slow

@@ -1,0 +1,43 @@
+"""How much memory a process has taken at most, and how much there is left, as Linux tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_KIB = 1024
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def peak_bytes(pid: int | None = None, *, proc: Path = Path("/proc")) -> int | None:
+    """The most memory that a process, this one when None, has had at once; None where nothing tells."""
+    return _field(proc / ("self" if pid is None else str(pid)) / "status", "VmHWM")
+
+
+def room_bytes(*, proc: Path = Path("/proc"), cgroup: Path = _CGROUP) -> int | None:
+    """The memory that is left in the machine and in the container; None where nothing tells."""
+    found = [_field(proc / "meminfo", "MemAvailable"), _left_in_container(cgroup)]
+    told = [room for room in found if room is not None]
+    return min(told) if told else None
+
+
+def _left_in_container(cgroup: Path) -> int | None:
+    try:
+        limit = (cgroup / "memory.max").read_text().strip()
+        taken = int((cgroup / "memory.current").read_text())
+    except (OSError, ValueError):
+        return None
+    return max(0, int(limit) - taken) if limit.isdecimal() else None
+
+
+def _field(path: Path, name: str) -> int | None:
+    """A field of a file of lines such as `VmHWM:   5120 kB`, in bytes."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        key, _, value = line.partition(":")
+        words = value.split()
+        if key == name and words and words[0].isdecimal():
+            return int(words[0]) * _KIB
+    return None
