@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-import numpy as np
-
 from parity.batch import Batch
 from parity.codec.decoded import Decoded
-from parity.errors import RowError
-from parity.result import Result, empty_batch
+from parity.result import Result
+from parity.work import merge
 from parity_online.call import Call
 from parity_online.problems import ProblemError, rows_problem
 from parity_online.served import Columns, ColumnsWork
+from parity_online.shapes import Piece, put_back
 
 LARGE_BODY_BYTES = 128 * 1024
 """Larger bodies are decoded on another thread, so that the event loop goes on."""
@@ -108,39 +107,31 @@ async def score(call: Call, decoded: Decoded, deadline: float | None = None) -> 
     until = call.deadline if deadline is None else deadline
     is_gone = call.request.is_gone
     priority = call.request.priority
-    if not batch.num_rows:
-        answers: Sequence[Columns] = ()
-    elif batch.num_rows <= most:
-        work = ColumnsWork(batch, call.origin, None if not decoded.errors else places.tolist())
-        found = await driver.submit(work, batch.num_rows, deadline=until, priority=priority, is_gone=is_gone)
+    pieces = call.model.shapes.cut(batch, most) if batch.num_rows else []
+    is_whole = len(pieces) == 1 and not decoded.errors
+    works = [
+        ColumnsWork(piece.batch, call.origin, None if is_whole else places[piece.rows].tolist(), piece.key)
+        for piece in pieces
+    ]
+    answers: Sequence[Columns]
+    if len(works) == 1:
+        (work,) = works
+        found = await driver.submit(
+            work, batch.num_rows, key=work.key, deadline=until, priority=priority, is_gone=is_gone
+        )
         answers = [cast("Columns", found)]
     else:
-        works = [
-            ColumnsWork(piece, call.origin, places[at * most : at * most + piece.num_rows].tolist())
-            for at, piece in enumerate(batch.split(most))
-        ]
         parts = [(work, work.batch.num_rows) for work in works]
-        scored = await driver.submit_parts(parts, deadline=until, priority=priority, is_gone=is_gone)
+        keys = [work.key for work in works]
+        scored = await driver.submit_parts(
+            parts, keys=keys, deadline=until, priority=priority, is_gone=is_gone
+        )
         answers = cast("list[Columns]", scored)
-    return _joined(call, decoded, answers)
+    return _joined(call, decoded, pieces, answers)
 
 
-def _joined(call: Call, decoded: Decoded, answers: Sequence[Columns]) -> Scored:
-    """The parts' answers as one, under the request's row numbers."""
-    errors = list(decoded.errors)
-    failed: list[RowError] = []
-    start = 0
-    for part in answers:
-        failed += [error.at(int(decoded.index[error.row + start])) for error in part.errors]
-        start += part.outputs.num_rows + len(part.errors)
-    bad = {error.row for error in failed}
-    places = decoded.index
-    if bad:
-        places = places[~np.isin(places, list(bad))]
-        errors = sorted([*errors, *failed], key=lambda error: error.row)
-    batches = [part.outputs for part in answers]
-    schema = call.model.loaded.outputs
-    outputs = batches[0] if len(batches) == 1 else Batch.concat(batches) if batches else empty_batch(schema)
-    number = answers[0].batch if answers else None
+def _joined(call: Call, decoded: Decoded, pieces: Sequence[Piece], answers: Sequence[Columns]) -> Scored:
+    """The pieces' answers as one, under the request's row numbers."""
+    good = put_back([answer.result for answer in answers], pieces, call.model.loaded.outputs)
     call.request.ran = answers[-1].ran if answers else None
-    return Scored(Result(decoded.num_rows, outputs, places, tuple(errors)), number)
+    return Scored(merge(decoded, good), answers[0].batch if answers else None)

@@ -101,6 +101,9 @@ def serve(
     slot: Annotated[
         str | None, typer.Option(help="Where batches run: thread, loop or auto (thread).")
     ] = None,
+    mix_shapes: Annotated[
+        bool, typer.Option("--mix-shapes", help="Let rows of other tensor shapes share a batch.")
+    ] = False,
     preferred: Annotated[
         list[int] | None,
         typer.Option(metavar="ROWS", help="A batch size better than those between; repeatable."),
@@ -246,6 +249,7 @@ def serve(
         "queue_rows": queue_rows,
         "timeout_s": timeout_s,
         "slot": slot,
+        "mix_shapes": mix_shapes or None,
         "preferred": preferred or None,
         "client_limit": client_limit,
         "batch_limit_s": batch_limit_s,

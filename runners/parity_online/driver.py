@@ -195,13 +195,14 @@ class Driver(Generic[Item, Answer]):
         self,
         parts: Sequence[tuple[Item, int]],
         *,
-        key: Hashable = None,
+        keys: Sequence[Hashable] | None = None,
         deadline: float | None = None,
         priority: Priority = "normal",
         is_gone: Callable[[], bool] | None = None,
     ) -> list[Answer]:
         """Queue the parts (item, rows) of one large request, all or none, and return their answers in order.
 
+        `keys` has the key of each part; without it all have the same.
         The first failure fails the request; parts that still wait are then dropped.
 
         Raises:
@@ -210,7 +211,7 @@ class Driver(Generic[Item, Answer]):
         self._batcher.require_room(sum(rows for _, rows in parts))
         futures = [
             self.submit(item, rows, key=key, deadline=deadline, priority=priority, is_gone=is_gone)
-            for item, rows in parts
+            for (item, rows), key in zip(parts, keys or [None] * len(parts), strict=True)
         ]
         try:
             return await asyncio.gather(*futures)

@@ -200,6 +200,7 @@ class FastPath:
             model.driver.offer(
                 Callback(asked.told),
                 work,
+                key=work.key,
                 deadline=call.deadline,
                 priority=request.priority,
                 is_gone=request.is_gone,

@@ -7,16 +7,14 @@ import logging
 from dataclasses import replace
 from typing import cast
 
-import numpy as np
-
 from parity import golden
-from parity.batch import Batch
 from parity.compare import compare
 from parity.errors import GoldenError
 from parity.result import Result
 from parity.work import merge
 from parity_online import logs
 from parity_online.served import Columns, ColumnsWork, ServedModel
+from parity_online.shapes import Piece, put_back
 from parity_online.warming import size_up, warm_up
 
 logger = logging.getLogger(__name__)
@@ -88,17 +86,15 @@ async def _answers(model: ServedModel, case: golden.GoldenCase) -> Result:
     sizes = itertools.cycle(min(rows, model.settings.most_rows) for rows in _PIECE_ROWS)
     results: list[Result] = []
     for wave in decoded.batch.split(model.settings.queue_rows):
-        pieces: list[Batch] = []
+        pieces: list[Piece] = []
         start = 0
         while start < wave.num_rows:
-            pieces.append(wave.slice(start, start + next(sizes)))
-            start += pieces[-1].num_rows
-        parts = [(ColumnsWork(piece), piece.num_rows) for piece in pieces]
-        answers = cast("list[Columns]", await model.driver.submit_parts(parts))
-        results += [_result(piece.num_rows, answer) for piece, answer in zip(pieces, answers, strict=True)]
+            rows = wave.slice(start, start + next(sizes))
+            cut = model.shapes.cut(rows, rows.num_rows)
+            pieces += [replace(piece, rows=piece.rows + start) for piece in cut]
+            start += rows.num_rows
+        parts = [(ColumnsWork(piece.batch, key=piece.key), piece.batch.num_rows) for piece in pieces]
+        keys = [piece.key for piece in pieces]
+        answers = cast("list[Columns]", await model.driver.submit_parts(parts, keys=keys))
+        results.append(put_back([answer.result for answer in answers], pieces, model.loaded.outputs))
     return merge(decoded, Result.concat(results, model.loaded.outputs))
-
-
-def _result(rows: int, answer: Columns) -> Result:
-    index = np.setdiff1d(np.arange(rows, dtype=np.int64), [error.row for error in answer.errors])
-    return Result(rows, answer.outputs, index, answer.errors)

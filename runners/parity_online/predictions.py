@@ -99,7 +99,7 @@ def _row_work(call: Call, value: dict[str, Any], body: bytes) -> RowsWork:
         errors = [exc.at(0)]
         call.refuse(errors, body)
         raise rows_problem(errors, show_failures=call.show_failures) from None
-    return RowsWork((row,), call.origin)
+    return RowsWork((row,), call.origin, key=call.model.shapes.of_row(row))
 
 
 async def _answer_row(call: Call, body: bytes, value: Callable[[], dict[str, Any]]) -> Answer:
@@ -107,6 +107,7 @@ async def _answer_row(call: Call, body: bytes, value: Callable[[], dict[str, Any
     work = await read_body(len(body), lambda: _row_work(call, value(), body))
     texts = await driver.submit(
         work,
+        key=work.key,
         deadline=call.deadline,
         priority=call.request.priority,
         is_gone=call.request.is_gone,
@@ -138,30 +139,25 @@ async def _answer_list(call: Call, objects: list[Any], body: bytes) -> Answer:
     if len(good) < len(objects):
         call.refuse([entry for entry in entries if isinstance(entry, RowError)], body)
     works = [
-        RowsWork(
-            tuple(good[start : start + policy.most_rows]),
-            call.origin,
-            places[start : start + policy.most_rows],
-        )
-        for start in range(0, len(good), policy.most_rows)
+        RowsWork(tuple(good[at] for at in rows), call.origin, [places[at] for at in rows], key)
+        for rows, key in model.shapes.cut_rows(good, policy.most_rows)
     ]
     answers = await model.driver.submit_parts(
         [(work, len(work.rows)) for work in works],
+        keys=[work.key for work in works],
         deadline=call.deadline,
         priority=call.request.priority,
         is_gone=call.request.is_gone,
     )
     failed: list[tuple[RowError, int]] = []
-    at = 0
-    for texts in cast("list[Texts]", answers):
+    for work, texts in zip(works, cast("list[Texts]", answers), strict=True):
         call.request.ran = texts.ran
-        for text in texts.rows:
+        for place, text in zip(work.places or (), texts.rows, strict=True):
             if isinstance(text, RowError):
-                text = text.at(places[at])
+                text = text.at(place)
                 if text.kind == "failed":
                     failed.append((text, texts.batch))
-            entries[places[at]] = text
-            at += 1
+            entries[place] = text
     return _list_answer(call, entries, failed)
 
 

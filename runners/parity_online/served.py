@@ -13,7 +13,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from parity_online.metrics import Metrics
 from parity_online.problems import ProblemError
 from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
+from parity_online.shapes import ShapeKeys
 from parity_online.sizing import Sizing
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
 from parity_online.slots import EngineLike, RunBatch, SlotHungError, Slots
@@ -86,17 +87,28 @@ class Columns:
     batch: int
     ran: Ran | None = None
 
+    @property
+    def result(self) -> Result:
+        """They and the errors as the result of the work; timings and buckets are left out."""
+        rows = self.outputs.num_rows + len(self.errors)
+        index = np.arange(rows, dtype=np.int64)
+        if self.errors:
+            index = np.setdiff1d(index, [error.row for error in self.errors])
+        return Result(rows, self.outputs, index, self.errors)
+
 
 @dataclass(slots=True)
 class RowsWork:
     """Decoded rows that want JSON objects back; for a capture, the request and the rows' numbers in it.
 
+    `key` is the shape that they share; see `parity_online.shapes`.
     Not frozen, which would cost each request a microsecond.
     """
 
     rows: tuple[Any, ...]
     origin: Origin | None = None
     places: Sequence[int] | None = None
+    key: Hashable = None
 
     @property
     def share(self) -> Share:
@@ -106,11 +118,15 @@ class RowsWork:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsWork:
-    """A batch that wants columns back; for a capture, the request and the rows' numbers in it."""
+    """A batch that wants columns back; for a capture, the request and the rows' numbers in it.
+
+    `key` is the shape that its rows share; see `parity_online.shapes`.
+    """
 
     batch: Batch
     origin: Origin | None = None
     places: Sequence[int] | None = None
+    key: Hashable = None
 
     @property
     def share(self) -> Share:
@@ -158,6 +174,7 @@ class ServedModel:
         if settings.max_batch == "auto" and self.settings.max_batch != "auto":
             self.sizing = Sizing(self.settings.max_batch, (), "the largest that its certificate proves exact")
         self.decoder = RowDecoder(loaded.inputs)
+        self.shapes = ShapeKeys(loaded.inputs, mix=self.settings.mix_shapes)
         self.input_tensors = describe(loaded.inputs)
         self.output_tensors = describe(loaded.outputs)
         self.state: State = "loading"

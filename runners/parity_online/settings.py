@@ -42,6 +42,7 @@ class ModelSettings:
         timeout_s: how long a request may take before it is answered 504; a request may ask for less.
         slot: where batches run: "thread"; "loop", the event loop itself, where a handler that hangs stops the
             whole server; or "auto": the loop when a warm-up batch takes less than 0.25 ms.
+        mix_shapes: whether rows whose tensors have other shapes may share a batch, for a handler that pads.
         preferred: batch sizes, in rows, that are better than those between them; a batch is cut to the
             largest of them that has queued, and goes as soon as one has.
         client_limit: most requests that one client may have in flight, by its API key, or by its address
@@ -70,6 +71,7 @@ class ModelSettings:
     queue_rows: int = 1024
     timeout_s: float = 30.0
     slot: SlotChoice = "thread"
+    mix_shapes: bool = False
     preferred: tuple[int, ...] = ()
     client_limit: int | None = None
     batch_limit_s: float | None = None
@@ -89,6 +91,8 @@ class ModelSettings:
         if self.slo_ms is not None:
             _require_seconds("slo_ms", self.slo_ms, least=0.001)
         _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
+        if type(self.mix_shapes) is not bool:
+            raise _wrong("mix_shapes", self.mix_shapes, "true or false")
         sizes = cast("Any", self.preferred)
         if not isinstance(sizes, list | tuple) or not all(type(size) is int for size in cast("Any", sizes)):
             raise _wrong("preferred", sizes, "a list of batch sizes, such as [8, 16]")

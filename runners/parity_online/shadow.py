@@ -11,10 +11,8 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
-
-import numpy as np
 
 from parity.batch import Batch
 from parity.capture import Share
@@ -25,6 +23,7 @@ from parity.result import Result
 from parity_online import logs
 from parity_online.metrics import ModelMetrics
 from parity_online.served import Columns, ColumnsWork, ServedModel
+from parity_online.shapes import Piece, put_back
 
 logger = logging.getLogger(__name__)
 
@@ -84,11 +83,12 @@ class Shadow:
     async def _compare(self, batch: Batch, result: Result, shares: Sequence[Share]) -> None:
         rows = batch.num_rows
         try:
-            works = list(_works(batch, shares, self.model.settings.most_rows))
+            works, pieces = self._works(batch, shares)
             deadline = time.monotonic() + self.model.settings.timeout_s
             parts = [(work, work.batch.num_rows) for work in works]
-            answers = await self.model.driver.submit_parts(parts, deadline=deadline)
-            found = await asyncio.to_thread(self._judge, result, works, cast("list[Columns]", answers))
+            keys = [work.key for work in works]
+            answers = await self.model.driver.submit_parts(parts, keys=keys, deadline=deadline)
+            found = await asyncio.to_thread(self._judge, result, pieces, cast("list[Columns]", answers))
         except Exception as exc:  # noqa: BLE001 - nobody waits for it; it is counted
             self._count("unanswered", rows)
             self._say("shadow_unanswered", shares, logs.exception(exc))
@@ -104,9 +104,24 @@ class Shadow:
             columns = ",".join(column.name for column in found.divergent()) or "schema"
             self._say("shadow_differs", shares, f"{different} of {rows} rows differ in {columns}")
 
-    def _judge(self, result: Result, works: Sequence[ColumnsWork], answers: Sequence[Columns]) -> Comparison:
-        pieces = [_result(work, answer) for work, answer in zip(works, answers, strict=True)]
-        obtained = Result.concat(pieces, self.model.loaded.outputs)
+    def _works(self, batch: Batch, shares: Sequence[Share]) -> tuple[list[ColumnsWork], list[Piece]]:
+        """The rows of a batch as work for this model, each request's apart, and where they were."""
+        works: list[ColumnsWork] = []
+        pieces: list[Piece] = []
+        start = 0
+        for origin, places, rows in shares:
+            asked = batch.slice(start, start + rows)
+            for piece in self.model.shapes.cut(asked, self.model.settings.most_rows):
+                numbers = piece.rows.tolist()
+                mine = numbers if places is None else [places[row] for row in numbers]
+                works.append(ColumnsWork(piece.batch, origin, mine, piece.key))
+                pieces.append(replace(piece, rows=piece.rows + start))
+            start += rows
+        return works, pieces
+
+    def _judge(self, result: Result, pieces: Sequence[Piece], answers: Sequence[Columns]) -> Comparison:
+        schema = self.model.loaded.outputs
+        obtained = put_back([answer.result for answer in answers], pieces, schema)
         return compare(result.to_table(), obtained.to_table(), self._rules)
 
     def _count(self, verdict: str, rows: int) -> None:
@@ -128,22 +143,3 @@ class Shadow:
             logs.text(",".join(ids[:5])),
             logs.text(what),
         )
-
-
-def _works(batch: Batch, shares: Sequence[Share], most: int) -> Sequence[ColumnsWork]:
-    """The rows of a batch as work for another model, each request's apart."""
-    works: list[ColumnsWork] = []
-    start = 0
-    for origin, places, rows in shares:
-        for low in range(0, rows, most):
-            high = min(low + most, rows)
-            mine = range(low, high) if places is None else places[low:high]
-            works.append(ColumnsWork(batch.slice(start + low, start + high), origin, mine))
-        start += rows
-    return works
-
-
-def _result(work: ColumnsWork, answer: Columns) -> Result:
-    rows = work.batch.num_rows
-    index = np.setdiff1d(np.arange(rows, dtype=np.int64), [error.row for error in answer.errors])
-    return Result(rows, answer.outputs, index, answer.errors)

@@ -27,6 +27,7 @@ def test_an_unknown_key_is_told_the_near_one():
         {"max_batch": True},
         {"max_batch": "many"},
         {"slo_ms": 0},
+        {"mix_shapes": 1},
         {"slo_ms": "50"},
         {"max_delay_ms": -1},
         {"max_delay_ms": "5"},
