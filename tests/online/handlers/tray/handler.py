@@ -1,4 +1,4 @@
-"""A handler whose time is known: one tray of 8 rows after the other, 50 ms each."""
+"""A handler whose time is known: one tray of 8 rows after the other, 200 ms each."""
 
 import math
 import time
@@ -8,7 +8,7 @@ import numpy as np
 from parity import Batch, Handler, Int64, Schema
 
 TRAY_ROWS = 8
-TRAY_S = 0.05
+TRAY_S = 0.2
 
 
 class Tray(Handler):
