@@ -20,6 +20,7 @@ from parity import Batch, Engine, Float32, Handler, Int64, Profile, Schema, Stri
 from parity.codec.rows import RowDecoder
 from parity.errors import ConfigError, InputMutatedError, StageError
 from parity.examples import example_batch
+from parity.numerics import current_device, leave_to
 from parity.result import Result
 
 INPUTS = Schema(x=Int64())
@@ -628,3 +629,30 @@ def test_what_ends_a_stage_from_outside_is_no_rows_fault(raised: type[BaseExcept
 
     with Engine(Interrupted) as engine, pytest.raises(raised):
         engine.run(example_batch(Interrupted.inputs, 2))
+
+
+def test_the_device_of_a_profile_is_the_threads_in_stages_only() -> None:
+    class Seeing(Leaving):
+        seen: ClassVar[list[str]] = []
+
+        def initialize(self, context: Any) -> None:
+            self.seen.append(current_device())
+
+        def preprocess(self, batch: Batch) -> Any:
+            self.seen.append(current_device())
+            return super().preprocess(batch)
+
+    with (
+        pytest.raises(ConfigError, match="asks for device 'cuda:7'"),
+        Engine(Seeing, Profile(device="cuda:7")),
+    ):
+        pass
+    assert current_device() == "cpu"
+    leave_to("elsewhere")
+    try:
+        with Engine(Seeing) as engine:
+            assert current_device() == "elsewhere"
+            engine.run(example_batch(Seeing.inputs, 2))
+            assert (Seeing.seen, current_device()) == (["cpu", "cpu"], "elsewhere")
+    finally:
+        leave_to("cpu")

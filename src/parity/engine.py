@@ -101,6 +101,13 @@ class Engine:
             ConfigError: the profile's device is not there, or a model file does not fit.
             CertificateError: the profile is exact, and rows that are run again get other bits than certified.
         """
+        outside = numerics.current_device()
+        try:
+            return self._entered()
+        finally:
+            numerics.leave_to(outside)
+
+    def _entered(self) -> Self:
         numerics.apply(self.profile)
         _check_device(self.profile)
         self._stream = new_stream(self.profile)
@@ -303,6 +310,7 @@ class Engine:
     def _stage(self, part: Part, stage: str, timings: dict[str, float]) -> Generator[Handler]:
         if self._handler is None:
             raise ConfigError(f"handler {self.loaded.name} is not loaded; use the engine in a with block")
+        outside = numerics.current_device()
         numerics.apply_to_thread(self.profile)
         started = time.perf_counter()
         try:
@@ -319,6 +327,7 @@ class Engine:
             part.failure = Failure(stage, exc)
             part.value = None
         finally:
+            numerics.leave_to(outside)
             timings[stage] = timings.get(stage, 0.0) + time.perf_counter() - started
 
 

@@ -97,6 +97,11 @@ def current_device() -> str:
     return getattr(_here, "device", "cpu")
 
 
+def leave_to(device: str) -> None:
+    """Let the calling thread have the device again that it had before a stage."""
+    _here.device = device
+
+
 def fingerprint(profile: Profile) -> dict[str, str]:
     """What decides the bits of an answer beside code and artifacts, as flat texts that can be compared.
 
