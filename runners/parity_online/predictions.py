@@ -19,7 +19,7 @@ from parity.codec.decoded import RowInvalidError
 from parity.codec.form_body import file_field, form_row, raw_row
 from parity.codec.rows import RowDecoder, dumps, loads
 from parity.codec.values import has_image_signature
-from parity.errors import RowError, shown
+from parity.errors import MalformedError, RowError, shown
 from parity_online import arrow_body, logs
 from parity_online.call import Call
 from parity_online.columns import LARGE_BODY_BYTES, no_rows, read_body
@@ -39,8 +39,7 @@ async def answer(call: Call, body: bytes) -> Answer:
     Raises:
         MalformedError: it is not JSON.
         ProblemError: it is neither an object nor a list of objects, or its one row is bad, or the model is
-        not
-            ready.
+            not ready.
         QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
     """
     model = call.model
@@ -55,7 +54,7 @@ async def answer(call: Call, body: bytes) -> Answer:
             return await _answer_row(call, body, lambda: form_row(inputs, body, content_type))
         return await _answer_row(call, body, lambda: raw_row(inputs, body))
     require_json(call.request)
-    value: Any = await read_body(len(body), lambda: loads(body))
+    value: Any = await read_body(len(body), lambda: _json(call, media, body))
     if isinstance(value, dict):
         return await _answer_row(call, body, lambda: cast("dict[str, Any]", value))
     if isinstance(value, list):
@@ -120,6 +119,16 @@ def _is_file(call: Call, media: str, body: bytes) -> bool:
     if media == "":
         return has_image_signature(body[:12]) and file_field(call.model.loaded.inputs) is not None
     return media in ("multipart/form-data", "application/octet-stream") or media.startswith("image/")
+
+
+def _json(call: Call, media: str, body: bytes) -> Any:
+    try:
+        return loads(body)
+    except MalformedError as exc:
+        if media or file_field(call.model.loaded.inputs) is None:
+            raise
+        hint = "a file of no known image kind needs Content-Type: application/octet-stream"
+        raise MalformedError(f"{exc}; {hint}") from None
 
 
 async def _answer_list(call: Call, objects: list[Any], body: bytes) -> Answer:

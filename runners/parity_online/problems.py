@@ -105,7 +105,10 @@ def as_problem(error: BaseException) -> ProblemError:
     if isinstance(error, ReplicaDiedError):
         return ProblemError(503, "replica_died", str(error), retry_after_s=1.0)
     if isinstance(error, RunnerError | FingerprintError):  # a process that preprocesses cannot be replaced
-        return ProblemError(503, "process_died", str(error), retry_after_s=1.0)
+        told = "a process of the model ended; the server's log tells more under this id"
+        ours, _, its = str(error).partition("\n")  # what the process said last may hold anything
+        detail = f"{ours}\n{its}" if its and logs.tells_failures() else ours
+        return ProblemError(503, "process_died", told, retry_after_s=1.0, detail=detail)
     if isinstance(error, DeadlineExceededError):
         return ProblemError(504, "deadline", str(error))
     return ProblemError(500, "internal", "the server failed; its log tells more under this id")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from parity import golden
 from parity.batch import Batch
 from parity.errors import GoldenError
 from parity.examples import example_batch
+from parity.failures import unlogged
 from parity_online.memory import peak_bytes, room_bytes
 from parity_online.remote import RemoteEngine
 from parity_online.settings import ModelSettings
@@ -36,7 +35,7 @@ def warm_up(engine: EngineLike, max_batch: int) -> float:
     best_s = 0.0
     for size in sizes:
         batch = rows.slice(0, size)
-        with _quiet_rows():
+        with unlogged():
             best_s = min(_timed(engine, batch) for _ in range(_TIMED_RUNS))
     return best_s
 
@@ -54,7 +53,7 @@ def size_up(engine: EngineLike, settings: ModelSettings) -> Sizing:
     def time_s(size: int) -> float:
         batch = rows.slice(0, size)
         times: list[float] = []
-        with _quiet_rows():
+        with unlogged():
             while len(times) < _LEAST_RUNS or (len(times) < _TIMED_RUNS and sum(times) < _RUNS_S):
                 times.append(_timed(engine, batch))
         return min(times)
@@ -96,19 +95,3 @@ def _timed(engine: EngineLike, batch: Batch) -> float:
     started = time.perf_counter()
     engine.run(batch)
     return time.perf_counter() - started
-
-
-@contextlib.contextmanager
-def _quiet_rows() -> Generator[None]:
-    """Keep the engine from logging the rows that fail on this thread."""
-    thread = threading.get_ident()
-    engine_logger = logging.getLogger("parity.engine")
-
-    def is_loud(record: logging.LogRecord) -> bool:
-        return record.thread != thread
-
-    engine_logger.addFilter(is_loud)
-    try:
-        yield
-    finally:
-        engine_logger.removeFilter(is_loud)

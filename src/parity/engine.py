@@ -39,8 +39,6 @@ from parity.stages import Tap
 from parity.under_way import Inside, guard_exit, is_of_stage, new_stream
 from parity.work import Answers, Failure, Part, Work, merge
 
-logger = logging.getLogger(__name__)
-
 _NO_ROWS_FAULT = (CompileError, InputMutatedError, RunnerError, FingerprintError)
 """What ends a batch as a whole, though it comes out of a stage."""
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from parity.batch import Batch
 from parity.errors import OutputError, RowError
+from parity.failures import ENGINE_LOGGER
 from parity.out_of_memory import fewer_rows, is_out_of_memory, let_go, told
 from parity.padding import UnpaddableError
 from parity.profile import Profile
 from parity.work import Answers, Failure, Part, Rows, rejection
 
-logger = logging.getLogger("parity.engine")
-"""The name by which people, and the laws, quieten what is said of single rows."""
+logger = logging.getLogger(ENGINE_LOGGER)
 
 
 class Isolation:

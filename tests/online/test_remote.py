@@ -10,8 +10,10 @@ import psutil
 import pytest
 
 from parity import load_handler
+from parity.child import child_error
 from parity.codec.rows import RowDecoder
 from parity.errors import FingerprintError
+from parity_online import logs
 from parity_online.problems import as_problem
 from parity_online.remote import RemoteEngine
 from tests.online.serving import HANDLERS
@@ -52,8 +54,7 @@ def test_what_is_no_exception_is_answered_too(tmp_path: Path, workers: int):
     with RemoteEngine(loaded, loaded.profile(), loaded.profile(), preprocess_workers=workers) as engine:
         with pytest.raises(RuntimeError, match="KeyboardInterrupt in replica"):
             engine.run(batch(engine, 1))
-        with pytest.raises(RuntimeError, match="CancelledError in replica"):
-            engine.run(batch(engine, 2))
+        assert [error.type for error in engine.run(batch(engine, 2)).errors] == ["CancelledError"]
         assert engine.run(batch(engine, 3)).outputs["y"].to_pylist() == [3], "it goes on"
 
 
@@ -72,6 +73,17 @@ def test_a_process_that_preprocesses_there_and_cannot_be_replaced_is_503(tmp_pat
             engine.run(batch(engine, 1))
         problem = as_problem(caught.value)
         assert (problem.status, problem.kind) == (503, "process_died")
+        assert "changed since" in problem.detail
+        assert "changed since" not in str(problem)
+
+
+def test_what_a_dead_process_said_is_told_to_no_client(monkeypatch: pytest.MonkeyPatch):
+    died = child_error(-9, "preprocessing for steps", ["Traceback", "ValueError: card 4111"])
+    problem = as_problem(died)
+    assert (problem.detail, "4111" in str(problem)) == ("preprocessing for steps:", False)
+    monkeypatch.setattr(logs, "tells_failures", lambda: True)
+    problem = as_problem(died)
+    assert ("4111" in problem.detail, "4111" in str(problem)) == (True, False)
 
 
 SCRIPT = """

@@ -43,7 +43,7 @@ def curl(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_curl_as_the_documents_have_it(server: ServerProcess, kitten: str):
+def test_curl_as_the_documents_have_it(server: ServerProcess, kitten: str, tmp_path: Path):
     url = f"{server.url}/predictions/picture"
     answer = {"size": len(PNG), "caption": "none"}
     assert curl(url, "-T", kitten) == answer
@@ -53,6 +53,9 @@ def test_curl_as_the_documents_have_it(server: ServerProcess, kitten: str):
         curl(f"{url}/1", "-H", "Content-Type: application/octet-stream", "--data-binary", f"@{kitten}")
         == answer
     )
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(b"\x93\x00\xff" * 5)
+    assert "needs Content-Type: application/octet-stream" in curl(url, "-T", str(noise))["message"]
     two = curl(url, "-F", f"image=@{kitten}", "-F", "caption=a cat", "-F", "times=2")
     assert two == {"size": 2 * len(PNG), "caption": "a cat"}
     assert curl(f"{server.url}/ping") == {"status": "Healthy"}

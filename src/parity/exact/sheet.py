@@ -5,11 +5,8 @@ NaNs count as equal whatever their payload; -0.0 and 0.0 do not.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
-import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, cast
@@ -22,6 +19,7 @@ from parity.column import Column
 from parity.compare import Exact
 from parity.compare.floats import column_scale, float_differences
 from parity.engine import Engine
+from parity.failures import unlogged
 from parity.padding import is_tensor
 from parity.result import Result
 from parity.schema import BFLOAT16
@@ -166,7 +164,7 @@ def run_sheet(engine: Engine, batch: Batch, bucket: int, *, threads: int | None 
     before = engine.profile
     engine.profile = replace(before, buckets=(bucket,), threads=threads or before.threads)
     try:
-        with _quiet_rows():
+        with unlogged():
             result = engine.run(batch, stages=True)
     finally:
         engine.profile = before
@@ -250,19 +248,3 @@ def _shape_words(shapes: Mapping[str, str]) -> str:
     if len(distinct) <= 1:
         return "".join(distinct)
     return ", ".join(f"{place} {shape}" for place, shape in shapes.items() if shape)
-
-
-@contextlib.contextmanager
-def _quiet_rows() -> Generator[None]:
-    """Keep the engine from logging the rows that fail on this thread."""
-    thread = threading.get_ident()
-    engine_logger = logging.getLogger("parity.engine")
-
-    def is_loud(record: logging.LogRecord) -> bool:
-        return record.thread != thread
-
-    engine_logger.addFilter(is_loud)
-    try:
-        yield
-    finally:
-        engine_logger.removeFilter(is_loud)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,6 +20,7 @@ from parity.errors import (
     StageError,
     did_you_mean,
 )
+from parity.failures import unlogged
 from parity.laws.access import DeclaredAccess
 from parity.laws.bench import Bench, OutOfTimeError
 from parity.laws.clock import Clock, repeats_when_stopped
@@ -158,7 +157,7 @@ def check_bench(
     if bench.loaded.ref and names & {"process", "declared-access"}:
         bench.workers.get(BASELINE)  # loads while the laws of this process are tried
     outcomes: list[LawOutcome] = []
-    with _failures_unlogged():
+    with unlogged(everywhere=True):
         for law in laws:
             why = _untold(bench, law, outcomes)
             if why:
@@ -207,15 +206,3 @@ def _explained(outcome: LawOutcome, outcomes: Iterable[LawOutcome]) -> LawOutcom
     causes = _EXPLAINED_BY.get(outcome.law, ())
     earlier = next((item.law for item in outcomes if item.verdict == "broken" and item.law in causes), "")
     return replace(outcome, follows=earlier)
-
-
-@contextmanager
-def _failures_unlogged() -> Generator[None]:
-    """Keep the engine from logging the failures that the laws provoke on purpose."""
-    logger = logging.getLogger("parity.engine")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -6,7 +6,6 @@ Whoever changes a handler here makes a subclass of it, so that its stages are st
 from __future__ import annotations
 
 import contextlib
-import logging
 import random
 import sys
 import time
@@ -23,6 +22,7 @@ from parity.batch import Batch
 from parity.codec.arrow import decode_table
 from parity.engine import Engine
 from parity.errors import ParityError
+from parity.failures import unlogged
 from parity.handler import Context, Handler, LoadedHandler
 from parity.result import ERROR_COLUMN
 from parity.stages import Traces, Value, traces
@@ -110,7 +110,7 @@ class Trials:
         batch = self.batch(rows)
         if batch is None:
             return None
-        with _unlogged():
+        with unlogged(everywhere=True):
             try:
                 result = (engine or self.engine).run(batch, stages=True)
             except ParityError:
@@ -122,7 +122,7 @@ class Trials:
         self.check_time()
         made = [self.batch(rows) for rows in batches]
         engine = self.engine
-        with _unlogged():
+        with unlogged(everywhere=True):
             try:
                 works = [
                     (batch, engine.preprocess(batch, stages=True)) for batch in made if batch is not None
@@ -145,7 +145,7 @@ class Trials:
         if self._bytes > LARGEST:
             raise OutOfTimeError(f"the handler's {self._bytes / 1e9:.1f} GB are not loaded a second time")
         loaded = self.loaded if altered is None else replace(self.loaded, cls=altered)
-        with _unlogged(), Engine(loaded, self.engine.profile) as engine:
+        with unlogged(everywhere=True), Engine(loaded, self.engine.profile) as engine:
             yield engine
 
 
@@ -211,15 +211,3 @@ def _bytes_in(folder: Path | None) -> int:
     if folder is None:
         return 0
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@contextlib.contextmanager
-def _unlogged() -> Generator[None]:
-    """Keep the engine from logging the failures that trials provoke on purpose."""
-    logger = logging.getLogger("parity.engine")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
