@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.capture.attempts import Attempts
-from parity.capture.format import TIME_TYPE, Source, part_name
+from parity.capture.format import OWN, Source, part_name
 from parity.capture.gathering import Origin
 from parity.capture.parts import BUFFER_FACTOR, CaptureObserver, NoObserver, folder_name
 from parity.capture.places import Place
@@ -52,15 +52,11 @@ ERRORS_TYPE: Final = pa.list_(
     )
 )
 
+_SHARED = ("_request_id", "_time", "_wire", "_sampled", "_handler", "_version", "_runner")
+
 COLUMNS: Final = pa.schema(
     [
-        pa.field("_request_id", pa.string(), nullable=False),
-        pa.field("_time", TIME_TYPE, nullable=False),
-        pa.field("_wire", pa.string(), nullable=False),
-        pa.field("_sampled", pa.bool_(), nullable=False),
-        pa.field("_handler", pa.string(), nullable=False),
-        pa.field("_version", pa.string(), nullable=False),
-        pa.field("_runner", pa.string(), nullable=False),
+        *(OWN.field(name) for name in _SHARED),
         pa.field("content_type", pa.string(), nullable=False),
         pa.field("json_length", pa.int64()),
         pa.field("body", pa.large_binary()),
