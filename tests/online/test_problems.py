@@ -64,7 +64,7 @@ def test_a_failure_decides_and_tells_its_place_only():
     assert str(problem).startswith("row 2: stage inference failed")
     assert "1 more" in str(problem)
     assert "secret" not in render(problem, "x").body.decode()
-    assert problem.detail == "batch 9: row 2: inference raised KeyError: secret"
+    assert problem.detail == "batch 9: row 2: inference raised KeyError"
 
 
 def test_in_development_a_failure_is_shown():

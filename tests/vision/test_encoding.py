@@ -66,7 +66,7 @@ def test_float_pictures_are_rounded_first() -> None:
 
 
 def test_alpha_and_pictures_that_are_too_long_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"expected 1 or 3 channels; swap_channels"):
+    with pytest.raises(ConfigError, match=r"expected 1 or 3 channels; drop_alpha"):
         vision.encode_jpeg(images(noise(1, 4, 4, 4)), quality=80, subsampling="4:4:4")
     long = Images([torch.zeros(1, LONGEST_JPEG_SIDE + 1, 1, dtype=torch.uint8)])
     with pytest.raises(ConfigError, match="expected sides up to 65500"):

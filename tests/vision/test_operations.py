@@ -281,8 +281,9 @@ def test_an_empty_batch_stays_one() -> None:
     assert len(vision.resize(none, (3, 3), antialias=True)) == 0
     assert vision.sharpness(none).shape == (0,)
     assert repr(none) == "Images(0, no size, 0 channels, torch.uint8, cpu)"
+    assert vision.normalize(none, mean=(0.5,), std=(0.5,)).shape == (0, 1, 0, 0)
     with pytest.raises(ConfigError, match="0 images of 0 sizes cannot be stacked"):
-        vision.normalize(none, mean=(0.5,), std=(0.5,))
+        none.stack()
 
 
 untyped: Any = vision
