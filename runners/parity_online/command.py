@@ -85,6 +85,12 @@ def serve(
         str | None,
         typer.Option(metavar="ROWS|auto", help="Most rows in a batch; auto measures it at start (32)."),
     ] = None,
+    record_max_batch: Annotated[
+        bool,
+        typer.Option(
+            "--record-max-batch", help="Keep what auto measured beside the handler, for the next start."
+        ),
+    ] = False,
     slo_ms: Annotated[
         float | None,
         typer.Option(help="Time a request should take at most, for --max-batch auto (--batch-limit-s)."),
@@ -244,6 +250,7 @@ def serve(
     logs.set_up(log_level, cast("LogFormat", log_format), tells_failures=log_failures)
     options = {
         "max_batch": int(max_batch) if max_batch and max_batch.isdecimal() else max_batch,
+        "record_max_batch": record_max_batch or None,
         "slo_ms": slo_ms,
         "max_delay_ms": max_delay_ms,
         "queue_rows": queue_rows,

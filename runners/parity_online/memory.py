@@ -20,13 +20,28 @@ def room_bytes(*, proc: Path = Path("/proc"), cgroup: Path = _CGROUP) -> int | N
     return min(told) if told else None
 
 
+def total_bytes(*, proc: Path = Path("/proc"), cgroup: Path = _CGROUP) -> int | None:
+    """The memory that the machine has and the container may take; None where nothing tells."""
+    found = [_field(proc / "meminfo", "MemTotal"), _limit_of_container(cgroup)]
+    told = [total for total in found if total is not None]
+    return min(told) if told else None
+
+
 def _left_in_container(cgroup: Path) -> int | None:
+    limit = _limit_of_container(cgroup)
     try:
-        limit = (cgroup / "memory.max").read_text().strip()
         taken = int((cgroup / "memory.current").read_text())
     except (OSError, ValueError):
         return None
-    return max(0, int(limit) - taken) if limit.isdecimal() else None
+    return None if limit is None else max(0, limit - taken)
+
+
+def _limit_of_container(cgroup: Path) -> int | None:
+    try:
+        limit = (cgroup / "memory.max").read_text().strip()
+    except OSError:
+        return None
+    return int(limit) if limit.isdecimal() else None
 
 
 def _field(path: Path, name: str) -> int | None:

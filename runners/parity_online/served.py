@@ -38,6 +38,7 @@ from parity_online.problems import ProblemError
 from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
 from parity_online.shapes import ShapeKeys
+from parity_online.size_records import record, recorded
 from parity_online.sizing import Sizing
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
 from parity_online.slots import EngineLike, RunBatch, SlotHungError, Slots
@@ -243,18 +244,24 @@ class ServedModel:
         Args:
             warm_up: runs batches of up to so many rows through the engine and returns the seconds that a warm
                 one takes; called on the slot's thread.
-            size_up: does so and decides how many rows, where `max_batch` is "auto".
+            size_up: does so and decides how many rows, where `max_batch` is "auto" and no record tells.
         """
         loop = asyncio.get_running_loop()
         started = time.perf_counter()
         settings = self.settings
         sizings: list[Sizing] = []
+        measured: list[EngineLike] = []
 
         def warm(engine: EngineLike) -> float:
-            if self.settings.max_batch == "auto":
-                sizings.append(size_up(engine, self.settings))
-                return sizings[-1].batch_s
-            return warm_up(engine, self.settings.most_rows)
+            if self.settings.max_batch != "auto":
+                return warm_up(engine, self.settings.most_rows)
+            known = recorded(engine, settings)
+            if known is not None:
+                sizings.append(known)
+                return warm_up(engine, known.max_batch)
+            sizings.append(size_up(engine, settings))
+            measured.append(engine)
+            return sizings[-1].batch_s
 
         slots = self._slots = Slots(
             self._make_engine,
@@ -268,7 +275,10 @@ class ServedModel:
         batch_s = await slots.open(warm)
         if sizings:  # one a slot; each must keep its promise
             self.sizing = min(sizings, key=lambda sizing: sizing.max_batch)
-            self.settings = self.settings.sized(self.sizing.max_batch)
+            self.settings = settings.sized(self.sizing.max_batch)
+            if settings.record_max_batch:
+                for engine in {engine.profile.device: engine for engine in measured}.values():
+                    await asyncio.to_thread(record, engine, settings, self.sizing)
         if self.sizing is not None:
             logger.info(
                 "event=sized model=%s version=%s max_batch=%d how=%s",

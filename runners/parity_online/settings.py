@@ -35,6 +35,8 @@ class ModelSettings:
     Attributes:
         max_batch: most rows in a batch; "auto" measures it while the handler warms up, see
             `parity_online.sizing`.
+        record_max_batch: keep what "auto" measured beside the handler, so that the next start takes it; see
+            `parity_online.size_records`. A record that is there and holds is taken in any case.
         slo_ms: how long a request should take at most, for "auto": a batch may take half of it, since a
             request may have to wait for another batch first. None: half of the time a batch may take at all.
         max_delay_ms: how long a row may wait for others while the slot is free; 0 sends it at once.
@@ -66,6 +68,7 @@ class ModelSettings:
     """
 
     max_batch: MaxBatch = 32
+    record_max_batch: bool = False
     slo_ms: float | None = None
     max_delay_ms: float = 0.0
     queue_rows: int = 1024
@@ -91,8 +94,14 @@ class ModelSettings:
         if self.slo_ms is not None:
             _require_seconds("slo_ms", self.slo_ms, least=0.001)
         _require_seconds("max_delay_ms", self.max_delay_ms, least=0.0)
-        if type(self.mix_shapes) is not bool:
-            raise _wrong("mix_shapes", self.mix_shapes, "true or false")
+        for flag in ("mix_shapes", "record_max_batch"):
+            if type(getattr(self, flag)) is not bool:
+                raise _wrong(flag, getattr(self, flag), "true or false")
+        if self.record_max_batch and self.max_batch != "auto":
+            raise ConfigError(
+                f"online settings max_batch = {self.max_batch} and record_max_batch: nothing is measured "
+                'that could be recorded; set max_batch = "auto", or leave record_max_batch out'
+            )
         sizes = cast("Any", self.preferred)
         if not isinstance(sizes, list | tuple) or not all(type(size) is int for size in cast("Any", sizes)):
             raise _wrong("preferred", sizes, "a list of batch sizes, such as [8, 16]")
@@ -189,7 +198,8 @@ class ModelSettings:
 
     def sized(self, rows: int) -> ModelSettings:
         """The settings with this `max_batch`, without the preferred sizes that are above it."""
-        return replace(self, max_batch=rows, preferred=tuple(size for size in self.preferred if size <= rows))
+        preferred = tuple(size for size in self.preferred if size <= rows)
+        return replace(self, max_batch=rows, record_max_batch=False, preferred=preferred)
 
     def policy(self) -> BatchingPolicy:
         """The batcher's part."""

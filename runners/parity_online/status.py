@@ -55,6 +55,7 @@ def snapshot(models: Models, families: Metrics) -> dict[str, Any]:
             entry["queue"],
             entry["batches"],
             entry["max_batch"],
+            sized=None if entry["sizing"] is None else entry["sizing"]["reason"],
             preprocess_workers=entry["preprocess_workers"],
         )
     return {"ready": not models.waiting(), "waiting": models.waiting(), "models": list(found.values())}
@@ -66,6 +67,7 @@ def advice(
     batches: Mapping[str, Any],
     max_batch: int,
     *,
+    sized: str | None = None,
     preprocess_workers: int = 0,
 ) -> str:
     """A sentence on what takes the time, and what would help.
@@ -75,6 +77,7 @@ def advice(
         queue: count and sum of the seconds that requests waited.
         batches: count and sum of the rows of batches.
         max_batch: most rows in a batch.
+        sized: why "auto" chose no more; None where it did not choose.
         preprocess_workers: threads that preprocess for each slot; 0 where stages do not overlap.
     """
     if batches["count"] < _FEW_BATCHES:
@@ -99,8 +102,13 @@ def advice(
         )
     if waited_s > 2 * batch_s:
         text += f", and requests wait {waited_s / max(batch_s, 1e-9):.1f} times as long for their turn"
+        if rows > 0.9 * max_batch and sized is not None:
+            return f"{text}: batches are full at what --max-batch auto took ({sized}), so add --replicas."
         if rows > 0.9 * max_batch:
-            return f"{text}: batches are full, so add --replicas, or raise --max-batch where that is faster."
+            return (
+                f"{text}: batches are full, so add --replicas, or raise --max-batch where that is faster "
+                "(auto measures it)."
+            )
         return f"{text}: add --replicas."
     if stage == "inference":
         return f"{text}, and requests hardly wait: there is room for more traffic."

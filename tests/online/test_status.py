@@ -41,6 +41,15 @@ def test_a_sentence_says_what_takes_the_time(stages: Any, queue: Any, batches: A
     assert said in advice(stages, queue, batches, 32)
 
 
+def test_where_the_size_was_measured_it_says_why_it_is_no_larger_and_not_to_raise_it():
+    full = {"inference": 1.0}, of(100, 10), of(100, 3200), 32
+    why = "a batch of 64 takes 26 ms, and may take 20 ms"
+    said = advice(*full, sized=why)
+    assert said.endswith(f": batches are full at what --max-batch auto took ({why}), so add --replicas.")
+    assert "raise" not in said
+    assert "or raise --max-batch where that is faster (auto measures it)" in advice(*full)
+
+
 @pytest.mark.parametrize(
     ("stages", "waited_s", "said"),
     [
