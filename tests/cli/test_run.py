@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Parity
 from tests.test_golden import write_handler
 
+TWICE = b'[{"x": 1, "n": 1}, {"x": 1, "n": 1, "x": 2}]'
 ANSWERS = [{"y": 3.0}, {"y": 2.2}]
 
 
@@ -141,6 +142,107 @@ def test_wrong_usage_is_exit_code_2_with_a_message(
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.json", b"", "rows.json is empty, so that there is nothing to do; put a JSON object for"),
+        ("rows.jsonl", b"\n \n", "rows.jsonl is empty, so that there is nothing to do; put a JSON object"),
+        ("rows.json", b"\xef\xbb\xbf", 'for each row into it: {"x": ..., "n": ...}'),
+        ("rows.json", b" [ ]", "rows.json is a list without rows, so that there is nothing to do; put an"),
+        ("rows.parquet", b"", "rows.parquet is empty, of 0 bytes; write the Parquet file anew"),
+        ("rows.parquet", b"PAR1", "rows.parquet: not readable as Parquet: "),
+        ("rows.json", b"\xff\xfe[\0]\0", "rows.json is UTF-16, and JSON is UTF-8; save it as UTF-8"),
+        ("rows.json", TWICE, "rows.json: not JSON: in item 1 of the list, counted from 0, an object has the"),
+        ("rows.jsonl", b'{"x": 1}\n{"x": 1, "x": 1}', "rows.jsonl: line 2: not JSON: an object has the key"),
+    ],
+)  # fmt: skip
+def test_a_file_without_rows_or_of_another_form_is_told_for_what_it_is(
+    parity: Parity, scale: str, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = parity("run", scale, name)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("text", ["", "[]"])
+def test_standard_input_without_rows_is_wrong_usage(parity: Parity, scale: str, text: str) -> None:
+    done = parity("run", scale, "-", input=text)
+    assert done.code == 2
+    assert "standard input is " in done.err
+
+
+def test_a_table_without_rows_is_wrong_usage(parity: Parity, scale: str, tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"x": pa.array([], pa.float64()), "n": pa.array([], pa.int64())}), "empty.parquet"
+    )
+    done = parity("run", scale, "empty.parquet")
+    assert done.code == 2
+    assert "empty.parquet holds columns and no row, so that there is nothing to do; put a row" in done.err
+
+
+@pytest.mark.parametrize("folder", ["rows", "rows.json"])
+def test_a_folder_is_a_parquet_dataset_or_told_for_what_it_holds(
+    parity: Parity, scale: str, tmp_path: Path, folder: str
+) -> None:
+    place = tmp_path / folder
+    place.mkdir()
+    empty = parity("run", scale, folder)
+    assert empty.code == 2
+    assert f"{folder} is a folder without files; give a file, .json, .jsonl" in empty.err
+    for name in ("a.json", "b.json"):
+        (place / name).write_text('[{"x": 1, "n": 1}]')
+    other = parity("run", scale, folder)
+    assert other.code == 2
+    assert f"{folder} is a folder, which is read as a Parquet dataset, and holds no Parquet file" in other.err
+    assert "(it has 'a.json' and 1 more); name one of its files" in other.err
+    for name in ("a.json", "b.json"):
+        (place / name).unlink()
+    pq.write_table(pa.table({"x": [1.0, 0.1], "n": [1, 2]}), place / "part-0")
+    assert lines(parity("run", scale, folder).out) == ANSWERS
+
+
+def test_a_folder_is_no_place_for_answers(parity: Parity, scale: str, rows_file: Path) -> None:
+    for folder in ("answers", "answers.json"):
+        Path(folder).mkdir()
+        done = parity("run", scale, rows_file, "-o", folder)
+        assert done.code == 2
+        assert f"--output {folder} is a folder; name a file, such as {folder}/answers.jsonl" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.json", '[{"x": 1, "n": 1}, {"x": 0.1, "n": 2}]'),
+        ("rows.jsonl", '{"x": 1, "n": 1}\n{"x": 0.1, "n": 2}\n'),
+        ("-", '{"x": 1, "n": 1}\n{"x": 0.1, "n": 2}\n'),
+    ],
+)
+def test_the_byte_order_mark_of_some_editors_is_passed_over(
+    parity: Parity, scale: str, tmp_path: Path, name: str, text: str
+) -> None:
+    data = text.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(data)
+    assert lines(parity("run", scale, name, input=data).out) == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("rows.csv", "x,n\n1,1\n0.1,2\n"), ("rows.jsonl", '{"x": 1, "n": 1}\n{"x": 0.1, "n": 2}\n')],
+)
+def test_a_batch_passes_it_over_too_from_files_and_pipes(
+    parity: Parity, scale: str, tmp_path: Path, name: str, text: str
+) -> None:
+    data = text.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(data)
+    assert parity("batch", scale, name, "out").code == 0
+    assert pq.read_table(tmp_path / "out").column("y").to_pylist() == [3.0, 2.2]
+    form = name.rpartition(".")[2]
+    piped = parity("batch", scale, "-", "-", "--input-format", form, input=data)
+    assert [row["y"] for row in lines(piped.out)] == [3.0, 2.2]
 
 
 def test_a_setting_reaches_the_engine(parity: Parity, scale: str, rows_file: Path) -> None:

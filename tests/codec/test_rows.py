@@ -155,6 +155,20 @@ def test_a_key_that_is_there_twice_is_malformed(text: bytes) -> None:
             loads(form)
 
 
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        (b'[{"a":1},{"a":true},{"a":1,"a":2}]', 2),
+        (b'[{"a":1,"a":2},{"a":1,"a":2}]', 0),
+        (b'[[],3,{"b":[{"c":[[{"a":1,"a":2}]]}]}]', 2),
+        (b'[[{"a":1,"a":2}]]', 0),
+    ],
+)
+def test_of_a_list_it_is_told_which_item_has_the_key_twice(text: bytes, item: int) -> None:
+    with pytest.raises(MalformedError, match=rf"in item {item} of the list, counted from 0, an object has"):
+        loads(text)
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | st.text(':"\\a{},é\n'),

@@ -71,20 +71,29 @@ def _key_tokens(text: bytes) -> int:
 
 
 def _repeated_key(text: bytes) -> str:
+    """Which key is there twice, and where the text is a list, as of rows, in which of its items."""
     found: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
+    def look(pairs: list[tuple[str, Any]]) -> object:
+        """`found` itself for an object that has a key twice, or holds one that has."""
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 found.append(key)
             seen.add(key)
+        return found if len(seen) < len(pairs) or any(holds(value) for _, value in pairs) else None
+
+    def holds(value: Any) -> bool:
+        return value is found or (isinstance(value, list) and any(map(holds, cast("list[Any]", value))))
 
     try:
-        json.loads(text, object_pairs_hook=look)
+        value = json.loads(text, object_pairs_hook=look)
+        items = cast("list[Any]", value) if isinstance(value, list) and value is not found else []
+        item = next((place for place, item in enumerate(items) if holds(item)), None)
     except RecursionError:
         return "an object has a key twice"
-    return f"an object has the key {shown(found[0])} twice" if found else "an object has a key twice"
+    where = "" if item is None else f"in item {item} of the list, counted from 0, "
+    return f"{where}an object has the key {shown(found[0])} twice" if found else "an object has a key twice"
 
 
 def _json_hint(exc: orjson.JSONDecodeError) -> str:
