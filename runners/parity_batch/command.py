@@ -137,6 +137,12 @@ def batch(
         Path | None, typer.Option(metavar="FILE", help="Write the summary as a page of its own, too.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    log_failures: Annotated[
+        bool | None,
+        typer.Option(
+            help="Tell the texts of failed rows, which may quote them, on standard error (on a terminal)."
+        ),
+    ] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress line.")] = False,
 ) -> None:
     """Score Parquet, Arrow, CSV and JSON lines into Parquet parts; killed and started again, it continues.
@@ -171,6 +177,7 @@ def batch(
         renames=_pairs("--map", map_),
         where=where,
         form=OutputForm(cast("Any", tensor_type), spark_compatible),
+        log_failures=sys.stderr.isatty() if log_failures is None else log_failures,
         engine=engine,
         engine_options=_pairs("--engine-option", engine_option),
     )

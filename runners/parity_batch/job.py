@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from parity.batch_engines import LOCAL, BatchEngine, find_batch_engine
-from parity.errors import ConfigError, DatasetError, RowError, RowsError
+from parity.errors import ConfigError, DatasetError, RowsError
 from parity.failures import few_of_a_kind
 from parity.handler import Handler, LoadedHandler
 from parity_batch.folder import OutputFolder, open_folder
@@ -22,7 +22,7 @@ from parity_batch.places import anywhere, place_of, shown_place
 from parity_batch.plan import Plan, Unit
 from parity_batch.prepared import prepare
 from parity_batch.progress import PlanningLine, ProgressLine
-from parity_batch.reasons import common_reasons
+from parity_batch.reasons import common_reasons, kind_of
 from parity_batch.settings import Settings
 from parity_batch.summary import Summary, peak_rss_bytes
 from parity_batch.task import UnitTask
@@ -69,7 +69,7 @@ def score(
     with _planning_line(progress) as planned:
         ready = prepare(inputs, handler, columns, settings, app_dir, planned)
     loaded, settings, plan = ready.loaded, ready.settings, ready.plan
-    tally = Tally(settings.most_errors(plan.num_rows), str(settings.max_errors))
+    tally = Tally(settings.most_errors(plan.num_rows), str(settings.max_errors), settings.log_failures)
     skipped = dict(plan.skipped)
     lost: set[str] = set()
     worker_notes: dict[str, None] = {}
@@ -107,11 +107,12 @@ def score(
                 preprocess_processes=settings.preprocess_processes or 0,
                 max_row_bytes=settings.max_row_bytes,
                 form=settings.form,
+                log_failures=settings.log_failures,
                 handler=loaded,
                 tally=tally,
             )
             with (
-                few_of_a_kind(),
+                few_of_a_kind(tells_texts=settings.log_failures),
                 contextlib.closing(task),
                 _progress_line(plan.num_rows, resumed_rows, progress) as shown_line,
             ):
@@ -147,7 +148,7 @@ def score(
             parts = [unit.part for unit in plan.units if unit.part not in lost]
             folder.complete(summary.to_dict(), parts=parts, success=not every_row_failed)
             if every_row_failed:
-                reasons = common_reasons(folder.store, parts)
+                reasons = common_reasons(folder.store, parts, texts=settings.log_failures)
                 raise RowsError(
                     f"every row failed ({summary.rows:,}); {shown}/_errors says why, and the same "
                     "command with --max-errors 100% calls that a success"
@@ -158,20 +159,13 @@ def score(
 
 def _warn_of_all_failing(tally: Tally) -> None:
     """Say early that a job may be in vain: whoever started it need not wait for its end to hear it."""
-    last = f"; the last one: {_kind_of(tally.last_failed.error)}" if tally.last_failed else ""
+    last = f"; the last one: {kind_of(tally.last_failed.error)}" if tally.last_failed else ""
     _log.warning(
         "each of the first %s rows failed%s; Ctrl-C ends the job, and with --max-errors 100 it would have "
         "ended by now",
         f"{tally.rows:,}",
         last,
     )
-
-
-def _kind_of(error: RowError) -> str:
-    """What may be logged of an error: its message holds the row's values."""
-    stage = f" in stage {error.stage}" if error.stage else ""
-    field = f", field {error.field!r}" if error.field else ""
-    return f"{error.kind}{stage}{field}"
 
 
 def _unfinished(plan: Plan, folder: OutputFolder, tally: Tally) -> list[Unit]:

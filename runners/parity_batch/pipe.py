@@ -35,7 +35,7 @@ from parity_batch.places import Stamp
 from parity_batch.settings import Settings
 from parity_batch.stream import kept_rows, with_absent
 from parity_batch.text_types import text_columns
-from parity_batch.unit import decoded_rows, positions_of
+from parity_batch.unit import FailedRow, decoded_rows, positions_of
 from parity_batch.where import Where
 
 OUTPUT_FORMATS: Final = ("jsonl", "csv", ARROW)
@@ -105,13 +105,13 @@ def score_pipe(
             write, output_format, layout, loaded
         )  # fmt: skip
         done = failed = 0
-        with few_of_a_kind(), engine:
+        with few_of_a_kind(tells_texts=settings.log_failures), engine:
             for rows in rebatch(kept_rows(read, layout, source, None), batch_rows):
                 result = engine.score(decoded_rows(loaded.inputs, rows, layout))
                 positions = positions_of(rows)
                 for error in result.errors[: max(0, _TOLD_ERRORS - failed)]:
                     place = done + error.row if positions is None else positions[error.row]
-                    tell(f"row {place}: {error.kind}: {error.message}")
+                    tell(FailedRow(f"row {place}", error).told(texts=settings.log_failures))
                 done += rows.num_rows
                 failed += len(result.errors)
                 writer.write(with_absent(rows, layout), result)

@@ -40,6 +40,8 @@ class Settings:
         input_version: of a Delta Lake or Iceberg table, the version or snapshot; by default the current one.
         delimiter: what stands between the cells of CSV; by default a comma.
         types: for columns of text files that no field is read from, what they hold (`text_types.TYPES`).
+        log_failures: whether log lines and errors tell texts of failed rows, which may quote them, or only
+            kinds, types and places in the code; `_errors` has the texts in any case.
         engine: what spreads the units: "local", the name of an installed one, or one.
         engine_options: settings for an installed engine.
     """
@@ -60,6 +62,7 @@ class Settings:
     input_version: str | None = None
     delimiter: str = ""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
+    log_failures: bool = True
     engine: str | BatchEngine = LOCAL
     engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
 

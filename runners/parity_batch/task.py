@@ -41,6 +41,7 @@ class UnitTask:
         preprocess_processes: processes that preprocess for each engine.
         max_row_bytes: the most bytes that the inputs of a row may have.
         form: which types columns are written as.
+        log_failures: whether the log of another process tells the texts of handlers' exceptions.
         handler: the handler, in the process that made the task; another process loads `placement`.
         tally: the job's counts, in that process.
         placement: how another process finds the handler.
@@ -55,6 +56,7 @@ class UnitTask:
     preprocess_processes: int = 0
     max_row_bytes: int = 64 * 1024 * 1024
     form: OutputForm = field(default_factory=OutputForm)
+    log_failures: bool = True
     handler: LoadedHandler | None = None
     tally: Tally | None = None
     placement: Placement | None = None
@@ -70,7 +72,7 @@ class UnitTask:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        in_a_worker()
+        in_a_worker(tells_texts=self.log_failures)
         with _SHARED_LOCK:
             self._engines = _SHARED.setdefault(self.folder.job, _Engines())
             for engines in _SHARED.values():

@@ -32,6 +32,7 @@ from parity_batch.groups import Pace
 from parity_batch.layout import Layout
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
+from parity_batch.reasons import kind_of
 from parity_batch.stream import ROW, check_unchanged, read_unit, with_absent
 
 _AHEAD = 4
@@ -57,8 +58,10 @@ class FailedRow:
     place: str
     error: RowError
 
-    def __str__(self) -> str:
-        return f"{self.place}: {self.error.kind}: {self.error.message}"
+    def told(self, *, texts: bool) -> str:
+        """It in a line, with or without its text."""
+        error = self.error
+        return f"{self.place}: {f'{error.kind}: {error.message}' if texts else kind_of(error)}"
 
 
 @dataclass
@@ -68,6 +71,7 @@ class Tally:
     Attributes:
         max_errors: the most rows that may fail; None for any number.
         limit: how the user said so.
+        texts: whether what the job says of a failed row may quote it.
         last_failed: the last row that is known to have failed.
         rows: the rows done, those of earlier runs included.
         row_errors: the rows that failed, by kind.
@@ -76,6 +80,7 @@ class Tally:
 
     max_errors: int | None = None
     limit: str = ""
+    texts: bool = True
     last_failed: FailedRow | None = None
     rows: int = 0
     row_errors: Counter[str] = field(default_factory=Counter[str])
@@ -105,7 +110,7 @@ class Tally:
             raise JobStoppedError
         failed = self.row_errors.total()
         if self.max_errors is not None and failed > self.max_errors:
-            seen = f"; the last one: {last_failed}" if last_failed else ""
+            seen = f"; the last one: {last_failed.told(texts=self.texts)}" if last_failed else ""
             allowed = self.limit or self.max_errors
             raise RowsError(
                 f"stopped: {failed} rows failed and --max-errors allows {allowed}{seen}\n  the parts "

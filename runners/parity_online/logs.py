@@ -9,13 +9,13 @@ import logging
 import re
 import sys
 import time
-import traceback
 from collections.abc import Generator
 from typing import Any, Literal
 
 import orjson
 
 from parity.errors import RowError
+from parity.failures import without_texts
 
 _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*+"|\S*)')
 _NUMBER = re.compile(r"(\w+)=%[-+ 0#]*[\d.]*[dfg]")
@@ -25,11 +25,6 @@ _ASYNCIO_SHOWS = re.compile(r"[\n(]")
 
 OF_REQUESTS = frozenset(("row_failed", "batch_failed", "request_failed", "respond_failed", "capture_failed"))
 """Events whose exception was raised over a request, so that its text may quote what was asked."""
-
-_JOINTS = (
-    "The above exception was the direct cause of the following exception:",
-    "During handling of the above exception, another exception occurred:",
-)
 
 _BATCH: contextvars.ContextVar[int | None] = contextvars.ContextVar("parity_online_batch", default=None)
 
@@ -157,27 +152,6 @@ def exception(error: BaseException) -> str:
     """What the log says of an exception over a request: its type, and its text where it may."""
     kind = type(error).__name__
     return f"{kind}: {error}" if tells_failures() else kind
-
-
-def without_texts(error: BaseException) -> str:
-    """A traceback of all exceptions that led here: types and places in the code, and none of their texts."""
-    told: list[str] = []
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        kind = type(current)
-        name = (
-            kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        )
-        frames = "".join(traceback.format_tb(current.__traceback__))
-        told.append(f"Traceback (most recent call last):\n{frames}{name}" if frames else name)
-        cause = current.__cause__
-        context = None if current.__suppress_context__ else current.__context__
-        if cause is not None or context is not None:
-            told.append(_JOINTS[cause is None])
-        current = cause or context
-    return "\n\n".join(reversed(told))
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Generator
 
@@ -15,12 +16,23 @@ ENGINE_LOGGER = "parity.engine"
 _EVENTS = ("event=row_failed", "event=batch_failed")
 _ENGINE = logging.getLogger(ENGINE_LOGGER)
 
+_JOINTS = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
+
 
 class FewOfAKind(logging.Filter):
-    """Lets the first failures through that come from one line of code with one type of exception."""
+    """Lets the first failures through that come from one line of code with one type of exception.
 
-    def __init__(self) -> None:
+    Args:
+        tells_texts: whether the exceptions' texts are logged, which may quote rows; where they are not, a
+            traceback names types and places in the code.
+    """
+
+    def __init__(self, *, tells_texts: bool = True) -> None:
         super().__init__()
+        self.tells_texts = tells_texts
         self._seen: Counter[object] = Counter()
         self._lock = threading.Lock()
 
@@ -28,7 +40,7 @@ class FewOfAKind(logging.Filter):
         """Whether to log a record."""
         if not isinstance(record.msg, str) or not record.msg.startswith(_EVENTS) or not record.exc_info:
             return True
-        kind, _, trace = record.exc_info
+        kind, error, trace = record.exc_info
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         place = None if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
@@ -37,13 +49,15 @@ class FewOfAKind(logging.Filter):
             seen = self._seen[kind, place]
         if seen == TOLD_OF_A_KIND:
             record.msg += " note='more like this one are not logged; every failed row keeps its reason'"
+        if error is not None and not self.tells_texts:
+            record.exc_info, record.exc_text = None, without_texts(error)
         return seen <= TOLD_OF_A_KIND
 
 
 @contextlib.contextmanager
-def few_of_a_kind() -> Generator[None]:
-    """Log few failures of each kind meanwhile."""
-    found = FewOfAKind()
+def few_of_a_kind(*, tells_texts: bool = True) -> Generator[None]:
+    """Log few failures of each kind meanwhile; see `FewOfAKind`."""
+    found = FewOfAKind(tells_texts=tells_texts)
     _ENGINE.addFilter(found)
     try:
         yield
@@ -66,7 +80,31 @@ def unlogged(*, everywhere: bool = False) -> Generator[None]:
         _ENGINE.removeFilter(is_loud)
 
 
-def in_a_worker() -> None:
-    """Log few failures of each kind in this process, from now on."""
-    if not any(isinstance(item, FewOfAKind) for item in _ENGINE.filters):
-        _ENGINE.addFilter(FewOfAKind())
+def in_a_worker(*, tells_texts: bool = True) -> None:
+    """Log few failures of each kind in this process, from now on; see `FewOfAKind`."""
+    known = next((item for item in _ENGINE.filters if isinstance(item, FewOfAKind)), None)
+    if known is None:
+        _ENGINE.addFilter(FewOfAKind(tells_texts=tells_texts))
+    else:
+        known.tells_texts = tells_texts
+
+
+def without_texts(error: BaseException) -> str:
+    """A traceback of all exceptions that led here: types and places in the code, and none of their texts."""
+    told: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        kind = type(current)
+        name = (
+            kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        )
+        frames = "".join(traceback.format_tb(current.__traceback__))
+        told.append(f"Traceback (most recent call last):\n{frames}{name}" if frames else name)
+        cause = current.__cause__
+        context = None if current.__suppress_context__ else current.__context__
+        if cause is not None or context is not None:
+            told.append(_JOINTS[cause is None])
+        current = cause or context
+    return "\n\n".join(reversed(told))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,17 @@ import pytest
 
 from parity.errors import ConfigError, DatasetError, RowsError
 from parity_batch import Settings, job, score, status
-from tests.batch.jobs import HANDLERS, ORDERS, contents, orders, part_files, read_parts, run, write_orders
+from tests.batch.jobs import (
+    HANDLERS,
+    ORDERS,
+    command,
+    contents,
+    orders,
+    part_files,
+    read_parts,
+    run,
+    write_orders,
+)
 
 
 def write_bad(folder: Path, rows: int, bad: int) -> None:
@@ -58,22 +69,84 @@ def test_a_job_whose_every_row_failed_is_no_success_unless_that_is_allowed(tmp_p
     assert (tmp_path / "out" / "_SUCCESS").exists()
 
 
+def run_poisoned(
+    folder: Path, inputs: str, *options: str, good: int = 10
+) -> subprocess.CompletedProcess[str]:
+    """Score 3,000 rows, all but the last few of which fail, from a folder or a pipe."""
+    table = orders(3000).set_column(2, "quantity", pa.array([666] * (3000 - good) + [1] * good))
+    (folder / "in").mkdir()
+    pq.write_table(table, folder / "in" / "a.parquet")
+    cast("Any", pacsv).write_csv(table, folder / "rows.csv")
+    if inputs == "in":
+        return run(ORDERS, folder / "in", folder / "out", *options)
+    with (folder / "rows.csv").open("rb") as stream:
+        return subprocess.run(
+            command(ORDERS, "-", "-", "--input-format", "csv", *options),
+            stdin=stream, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("inputs", ["in", "rows.csv"])
 def test_failures_of_one_kind_are_logged_a_few_times(tmp_path: Path, inputs: str) -> None:
-    table = orders(3000).set_column(2, "quantity", pa.array([666] * 2990 + [1] * 10))
-    (tmp_path / "in").mkdir()
-    pq.write_table(table, tmp_path / "in" / "a.parquet")
-    cast("Any", pacsv).write_csv(table, tmp_path / "rows.csv")
-    if inputs == "in":
-        done = run(ORDERS, tmp_path / "in", tmp_path / "out")
-    else:
-        command = [sys.executable, "-m", "parity", "batch", str(ORDERS), "-", "-", "--input-format", "csv"]
-        with (tmp_path / "rows.csv").open("rb") as stream:
-            done = subprocess.run(command, stdin=stream, capture_output=True, text=True, check=False)
+    done = run_poisoned(tmp_path, inputs, "--log-failures")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("event=row_failed") == 3
     assert done.stderr.count("quantity 666 is poison") >= 3
     assert done.stderr.count("more like this one are not logged") == 1
+
+
+@pytest.mark.parametrize("inputs", ["in", "rows.csv"])
+def test_where_no_terminal_listens_kinds_and_places_are_told_and_no_texts(
+    tmp_path: Path, inputs: str
+) -> None:
+    done = run_poisoned(tmp_path, inputs)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("event=row_failed") == done.stderr.count("\nValueError\n") == 3
+    assert "handler.py" in done.stderr
+    assert "666 is poison" not in done.stderr
+    if inputs == "in":
+        errors = pq.read_table(tmp_path / "out" / "_errors").column("_message").to_pylist()
+        assert "quantity 666 is poison" in str(errors[0])
+    else:
+        assert done.stderr.count(": failed in stage preprocess\n") == 5
+        assert done.stdout.count("quantity 666 is poison") == 2990
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "\n  failed in preprocess: ValueError\n"),
+        (["--log-failures"], "handler orders: preprocess raised ValueError: quantity 666 is poison\n"),
+        (["--max-errors", "0"], "row 1023: failed in stage preprocess\n"),
+        (["--max-errors", "0", "--log-failures"], "ValueError: quantity 666 is poison\n"),
+    ],
+)
+def test_what_a_job_says_at_its_end_tells_texts_only_where_its_log_does(
+    tmp_path: Path, options: list[str], told: str
+) -> None:
+    done = run_poisoned(tmp_path, "in", *options, good=0)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert ("666 is poison" in done.stderr) == ("--log-failures" in options)
+
+
+@pytest.mark.parametrize("options", [[], ["--no-log-failures"]])
+def test_on_a_terminal_texts_are_told_unless_told_not_to(tmp_path: Path, options: list[str]) -> None:
+    write_bad(tmp_path / "in", 10, 10)
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command(ORDERS, tmp_path / "in", tmp_path / "out", "--no-progress", *options),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    told = b""
+    with contextlib.suppress(OSError):  # the terminal's other end is gone
+        while piece := os.read(ours, 65536):
+            told += piece
+    os.close(ours)
+    assert process.wait() == 2
+    assert b"every row failed (10)" in told
+    assert (b"quantity -1" in told) == (not options)
 
 
 def damaged(path: Path) -> None:

@@ -1,0 +1,61 @@
+"""What is logged of failures where many rows are scored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+
+import pytest
+
+from parity.failures import ENGINE_LOGGER, FewOfAKind, few_of_a_kind, in_a_worker
+
+SECRET = "very-" + "secret"  # tracebacks quote the code
+ENGINE = logging.getLogger(ENGINE_LOGGER)
+
+
+@pytest.fixture
+def engine_logger() -> Generator[logging.Logger]:
+    """The engine's logger, with the filters that it had afterwards."""
+    before = list(ENGINE.filters)
+    ENGINE.filters[:] = [item for item in before if not isinstance(item, FewOfAKind)]
+    yield ENGINE
+    ENGINE.filters[:] = before
+
+
+def fail(logger: logging.Logger) -> None:
+    try:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as exc:
+            raise ValueError(SECRET) from exc
+    except ValueError:
+        logger.warning("event=row_failed handler=x", exc_info=True)
+
+
+def test_texts_are_left_out_where_they_are_not_wanted(
+    engine_logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    with few_of_a_kind():
+        fail(engine_logger)
+    assert caplog.text.count(SECRET) >= 2
+    caplog.clear()
+    with few_of_a_kind(tells_texts=False):
+        for _ in range(5):
+            fail(engine_logger)
+    assert caplog.text.count("event=row_failed") == 3
+    assert caplog.text.count("\nKeyError\n") == caplog.text.count("\nValueError\n") == 3
+    assert "test_failures.py" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_worker_does_what_its_latest_job_wants(
+    engine_logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    in_a_worker()
+    in_a_worker(tells_texts=False)
+    fail(engine_logger)
+    assert "event=row_failed" in caplog.text
+    assert SECRET not in caplog.text
+    in_a_worker()
+    fail(engine_logger)
+    assert SECRET in caplog.text
