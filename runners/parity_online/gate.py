@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from parity import golden
 from parity.compare import compare
@@ -37,30 +37,43 @@ async def open_model(model: ServedModel) -> None:
             "event=gate_divergence model=%s reason=%s", logs.text(model.name), logs.text(divergence)
         )
     if divergences and gate == "strict":
-        model.set_state("refused", f"it does not reproduce its goldens: {'; '.join(divergences)}")
+        what = "it does not reproduce its goldens"
+        cases = ", ".join(divergence.what for divergence in divergences)
+        model.set_state("refused", f"{what}: {'; '.join(map(str, divergences))}", told=f"{what}: {cases}")
         logger.error("event=gate_refused model=%s reason=%s", logs.text(model.name), logs.text(model.reason))
     else:
         model.set_state("ready")
 
 
-async def divergences_of(model: ServedModel) -> list[str]:
-    """Why the goldens are not reproduced, a sentence a case; empty when they are, or when there are none."""
+class Divergence(NamedTuple):
+    """A golden case that is not reproduced, and why not, in words for whoever runs the server."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+async def divergences_of(model: ServedModel) -> list[Divergence]:
+    """Why the goldens are not reproduced, by case; empty when they are, or when there are none."""
     model.reason = "its goldens are being run"
     try:
         cases = golden.find_cases(model.loaded)
     except GoldenError as exc:
-        return [str(exc)]
+        return [Divergence("its golden cases", str(exc))]
     if not cases:
         logger.warning("event=gate_without_goldens model=%s", logs.text(model.name))
-    found: list[str] = []
+    found: list[Divergence] = []
     devices = model.devices
     for device, case in itertools.product(devices, cases):
         where = f" on {device}" if len(devices) > 1 else ""
+        what = f"golden case {case.name!r}{where}"
         try:
             model.only_on(device if where else None)
             result = await _answers(model, case)
         except Exception as exc:
-            found.append(f"golden case {case.name!r}{where} could not be run: {type(exc).__name__}: {exc}")
+            found.append(Divergence(what, f"it could not be run: {type(exc).__name__}: {exc}"))
             logger.error("event=gate_failed model=%s", logs.text(model.name), exc_info=exc)
             continue
         finally:
@@ -76,7 +89,7 @@ async def divergences_of(model: ServedModel) -> list[str]:
         )
         model.goldens.append(f"{case.name}{where}: {comparison.verdict}, {comparison.rows} rows")
         if not comparison:
-            found.append(f"golden case {case.name!r}{where}: {comparison.summary()}")
+            found.append(Divergence(what, comparison.summary()))
     return found
 
 

@@ -57,6 +57,14 @@ TIMER_SLACK_S = 0.001
 State = Literal["loading", "ready", "recovering", "refused", "failed", "draining"]
 
 
+_TOLD: dict[State, str] = {
+    "loading": "it is being loaded",
+    "failed": "it could not be loaded",
+    "recovering": "its slots are being replaced",
+}
+"""What requests are told in a state; in others it is the reason."""
+
+
 @dataclass(slots=True)
 class Texts:
     """Answers as JSON objects; not frozen, which would cost each request a microsecond.
@@ -179,7 +187,7 @@ class ServedModel:
         self.input_tensors = describe(loaded.inputs)
         self.output_tensors = describe(loaded.outputs)
         self.state: State = "loading"
-        self.reason = "it is being loaded"
+        self.reason = self._told = _TOLD["loading"]
         self.slot_kind: SlotKind = "thread"
         self.metrics = metrics.model(loaded.name, loaded.version)
         self.is_late = False
@@ -320,12 +328,19 @@ class ServedModel:
             self.settings.most_rows,
         )
 
-    def set_state(self, state: State, reason: str = "") -> None:
-        """Move to another state; the reason is shown to whoever asks why the model is not ready."""
+    def set_state(self, state: State, reason: str = "", *, told: str = "") -> None:
+        """Move to another state.
+
+        Args:
+            state: the state.
+            reason: shown to whoever asks whether the model is ready, and why not.
+            told: what requests are told instead, since a reason may quote what the handler says.
+        """
         if self.state == "draining":
             return
         self.state = state
         self.reason = reason
+        self._told = told or _TOLD.get(state, reason)
         if self._is_shown:
             self.metrics.ready.set(1 if state == "ready" else 0)
 
@@ -364,7 +379,7 @@ class ServedModel:
 
     def _not_ready(self) -> ProblemError:
         kind = "draining" if self.state == "draining" else "not_ready"
-        return ProblemError(503, kind, f"model {self.name!r} is not ready: {self.reason}", retry_after_s=1.0)
+        return ProblemError(503, kind, f"model {self.name!r} is not ready: {self._told}", retry_after_s=1.0)
 
     def slots_changed(self, alive: int, reason: str) -> None:
         """See `parity_online.slots.Observer`."""
