@@ -10,7 +10,8 @@ from parity.capture import Origin, Refused
 from parity.errors import RowError
 from parity_online.problems import Answer, ProblemError
 from parity_online.request import Request
-from parity_online.served import RowsWork, ServedModel, Texts
+from parity_online.served import ServedModel
+from parity_online.works import RowsWork, Texts
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from parity.capture import (
 )
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
-from parity_online.slots import EngineLike
+from parity_online.place import EngineLike
 
 RUNNER = "online"
 KEY_VARIABLE = "PARITY_CAPTURE_KEY"

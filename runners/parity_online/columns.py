@@ -16,8 +16,8 @@ from parity.result import Result
 from parity.work import merge
 from parity_online.call import Call
 from parity_online.problems import ProblemError, rows_problem
-from parity_online.served import Columns, ColumnsWork
 from parity_online.shapes import Piece, put_back
+from parity_online.works import Columns, ColumnsWork
 
 LARGE_BODY_BYTES = 128 * 1024
 """Larger bodies are decoded on another thread, so that the event loop goes on."""

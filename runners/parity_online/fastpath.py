@@ -34,10 +34,11 @@ from parity_online.protocols import PROTOCOLS, Call
 from parity_online.refusal import refuse
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
 from parity_online.route import Route
-from parity_online.served import ServedModel, Texts
+from parity_online.served import ServedModel
 from parity_online.settings import ServerSettings
 from parity_online.spans import Spans
 from parity_online.wire import send_answer, sending
+from parity_online.works import Texts
 
 logger = logging.getLogger(__name__)
 

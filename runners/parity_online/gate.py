@@ -13,9 +13,10 @@ from parity.errors import GoldenError
 from parity.result import Result
 from parity.work import merge
 from parity_online import logs
-from parity_online.served import Columns, ColumnsWork, ServedModel
+from parity_online.served import ServedModel
 from parity_online.shapes import Piece, put_back
 from parity_online.warming import size_up, warm_up
+from parity_online.works import Columns, ColumnsWork
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from parity_online.call import Call
 from parity_online.columns import LARGE_BODY_BYTES, no_rows, read_body
 from parity_online.problems import Answer, ProblemError, json_answer, new_id, row_entry, rows_problem
 from parity_online.request import require_json
-from parity_online.served import RowsWork, Texts
+from parity_online.works import RowsWork, Texts
 
 logger = logging.getLogger(__name__)
 

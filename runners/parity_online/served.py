@@ -13,19 +13,17 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
-
-import numpy as np
 
 from parity import numerics
 from parity.batch import Batch
-from parity.capture import CaptureWriter, Origin, Refused, Scored, Share
+from parity.capture import CaptureWriter, Refused, Scored, Share
 from parity.codec.oip import describe
-from parity.codec.rows import RowDecoder, dumps, encode_rows
+from parity.codec.rows import RowDecoder
 from parity.engine import Engine
-from parity.errors import FingerprintError, RowError, RunnerError
+from parity.errors import FingerprintError, RunnerError
 from parity.handler import LoadedHandler
 from parity.pipeline import Overlapped
 from parity.profile import Profile
@@ -34,6 +32,7 @@ from parity_online import logs
 from parity_online.capturing import open_capture
 from parity_online.driver import Driver
 from parity_online.metrics import Metrics
+from parity_online.place import EngineLike
 from parity_online.problems import ProblemError
 from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
@@ -41,8 +40,9 @@ from parity_online.shapes import ShapeKeys
 from parity_online.size_records import record, recorded
 from parity_online.sizing import Sizing
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
-from parity_online.slots import EngineLike, RunBatch, SlotHungError, Slots
+from parity_online.slots import RunBatch, SlotHungError, Slots
 from parity_online.trace import Ran
+from parity_online.works import Columns, Texts, Work, answers_of, assemble
 
 logger = logging.getLogger(__name__)
 
@@ -64,86 +64,6 @@ _TOLD: dict[State, str] = {
 }
 """What requests are told in a state; in others it is the reason."""
 
-
-@dataclass(slots=True)
-class Texts:
-    """Answers as JSON objects; not frozen, which would cost each request a microsecond.
-
-    Attributes:
-        rows: for each row of the work its JSON text, or why there is none; rows count from 0 in the work.
-        batch: the number under which the log tells more.
-        ran: what the batch took.
-    """
-
-    rows: list[bytes | RowError]
-    batch: int
-    ran: Ran | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Answers as columns.
-
-    Attributes:
-        outputs: the answers of the work's good rows.
-        errors: why the others have none; rows count from 0 in the work.
-        batch: the number under which the log tells more.
-        ran: what the batch took.
-    """
-
-    outputs: Batch
-    errors: tuple[RowError, ...]
-    batch: int
-    ran: Ran | None = None
-
-    @property
-    def result(self) -> Result:
-        """They and the errors as the result of the work; timings and buckets are left out."""
-        rows = self.outputs.num_rows + len(self.errors)
-        index = np.arange(rows, dtype=np.int64)
-        if self.errors:
-            index = np.setdiff1d(index, [error.row for error in self.errors])
-        return Result(rows, self.outputs, index, self.errors)
-
-
-@dataclass(slots=True)
-class RowsWork:
-    """Decoded rows that want JSON objects back; for a capture, the request and the rows' numbers in it.
-
-    `key` is the shape that they share; see `parity_online.shapes`.
-    Not frozen, which would cost each request a microsecond.
-    """
-
-    rows: tuple[Any, ...]
-    origin: Origin | None = None
-    places: Sequence[int] | None = None
-    key: Hashable = None
-
-    @property
-    def share(self) -> Share:
-        """The rows as a capture knows them."""
-        return self.origin, self.places, len(self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnsWork:
-    """A batch that wants columns back; for a capture, the request and the rows' numbers in it.
-
-    `key` is the shape that its rows share; see `parity_online.shapes`.
-    """
-
-    batch: Batch
-    origin: Origin | None = None
-    places: Sequence[int] | None = None
-    key: Hashable = None
-
-    @property
-    def share(self) -> Share:
-        """The rows as a capture knows them."""
-        return self.origin, self.places, self.batch.num_rows
-
-
-Work = RowsWork | ColumnsWork
 
 Mirror = Callable[[Batch, Result, Sequence[Share]], None]
 """Told, on a slot's thread, of every batch that has been answered."""
@@ -456,7 +376,7 @@ class ServedModel:
     def _score(self, run: RunBatch, works: list[Work]) -> Sequence[Texts | Columns]:
         """Run one batch and cut its answers to the works; on the slot."""
         number = next(self._batches)
-        batch = self._assemble(works)
+        batch = assemble(works, self.decoder)
         started = time.perf_counter()
         with logs.batch(number):
             result = run(batch)
@@ -471,59 +391,9 @@ class ServedModel:
         self.metrics.scored(result, batch.num_rows, len(works))
         self._count_padding(result)
         ran = Ran(number, started, result.timings)
-        texts = _texts(result) if any(isinstance(work, RowsWork) for work in works) else []
-        answers: list[Texts | Columns] = []
-        start = 0
-        for work in works:
-            if isinstance(work, RowsWork):
-                stop = start + len(work.rows)
-                answers.append(Texts(_renumbered(texts[start:stop], start), number, ran))
-            else:
-                stop = start + work.batch.num_rows
-                answers.append(_columns(result, start, stop, ran))
-            start = stop
-        return answers
-
-    def _assemble(self, works: list[Work]) -> Batch:
-        """The works' rows as one batch, in order: columns are built once for each run of decoded rows."""
-        pieces: list[Batch] = []
-        rows: list[Any] = []
-        for work in works:
-            if isinstance(work, RowsWork):
-                rows.extend(work.rows)
-                continue
-            if rows:
-                pieces.append(self.decoder.build(rows))
-                rows = []
-            pieces.append(work.batch)
-        if rows:
-            pieces.append(self.decoder.build(rows))
-        return pieces[0] if len(pieces) == 1 else Batch.concat(pieces)
+        return answers_of(works, result, ran)
 
     def _count_padding(self, result: Result) -> None:
         if self.profile.buckets and len(result.index):
             shape_rows = int(result.buckets[0])
             self.metrics.padded(max(0.0, 1.0 - result.num_rows / shape_rows) if shape_rows else 0.0)
-
-
-def _texts(result: Result) -> list[bytes | RowError]:
-    """For each row of the batch its answer's JSON, or its error."""
-    texts: list[bytes | RowError] = [b""] * result.num_rows
-    for row, answer in zip(result.index.tolist(), encode_rows(result.outputs), strict=True):
-        texts[row] = answer.at(row) if isinstance(answer, RowError) else dumps(answer)
-    for error in result.errors:
-        texts[error.row] = error
-    return texts
-
-
-def _renumbered(texts: list[bytes | RowError], start: int) -> list[bytes | RowError]:
-    if start == 0:
-        return texts
-    return [text.at(text.row - start) if isinstance(text, RowError) else text for text in texts]
-
-
-def _columns(result: Result, start: int, stop: int, ran: Ran) -> Columns:
-    low, high = (int(place) for place in np.searchsorted(result.index, [start, stop]))
-    errors = tuple(error.at(error.row - start) for error in result.errors if start <= error.row < stop)
-    whole = low == 0 and high == result.outputs.num_rows
-    return Columns(result.outputs if whole else result.outputs.slice(low, high), errors, ran.batch, ran)

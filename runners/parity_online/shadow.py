@@ -22,8 +22,9 @@ from parity.golden.recording import pair_side
 from parity.result import Result
 from parity_online import logs
 from parity_online.metrics import ModelMetrics
-from parity_online.served import Columns, ColumnsWork, ServedModel
+from parity_online.served import ServedModel
 from parity_online.shapes import Piece, put_back
+from parity_online.works import Columns, ColumnsWork
 
 logger = logging.getLogger(__name__)
 

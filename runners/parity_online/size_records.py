@@ -23,9 +23,9 @@ from parity.exact.conditions import Conditions, comparable, conditions_of
 from parity.exact.places import FOLDER, certificate_place, shown_path
 from parity_online import logs
 from parity_online.memory import total_bytes
+from parity_online.place import EngineLike
 from parity_online.settings import ModelSettings
 from parity_online.sizing import Sizing, Timing
-from parity_online.slots import EngineLike
 
 logger = logging.getLogger(__name__)
 

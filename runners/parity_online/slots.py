@@ -13,19 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, TypeVar, cast
+from dataclasses import replace
+from typing import Protocol, TypeVar, cast
 
 from parity.batch import Batch
 from parity.engine import Engine
 from parity.errors import FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.pipeline import Overlapped, Step
-from parity.profile import Profile
 from parity.result import Result
 from parity_online import logs
+from parity_online.place import EngineLike, Place, Run
 from parity_online.remote import RemoteEngine, ReplicaDiedError, StartTimeoutError
 from parity_online.slot import SHORT_BATCH_S, LoopSlot, SlotKind, ThreadSlot
 
@@ -42,32 +41,6 @@ _PAUSE_S = 0.25
 _PAUSE_MOST_S = 30.0
 _STABLE_S = 60.0
 _WATCH_S = 0.2
-
-
-class EngineLike(Protocol):
-    """What a slot runs batches on: an `Engine`, one whose stages overlap, or one of another process."""
-
-    @property
-    def loaded(self) -> LoadedHandler:
-        """The handler."""
-        ...
-
-    @property
-    def profile(self) -> Profile:
-        """The profile, with a certificate's buckets."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: None, exc: None, trace: None, /) -> None: ...
-
-    def run(self, batch: Batch) -> Result:
-        """The answers for a batch."""
-        ...
-
-    def fingerprint(self) -> dict[str, str]:
-        """What the answers may depend on."""
-        ...
 
 
 class SlotHungError(ParityError):
@@ -88,62 +61,6 @@ class Observer(Protocol):
     def slot_freed(self) -> None:
         """A slot that has batches can take another one."""
         ...
-
-
-@dataclass(eq=False)
-class _Run:
-    """A batch that runs.
-
-    Attributes:
-        lane: the thread that runs it.
-        started: when, on `time.monotonic`.
-        is_preparing: whether it is not yet past preprocess.
-        waits_since: since when it waits for the model; None while it does not.
-        waited_s: how long it did before.
-    """
-
-    lane: ThreadSlot
-    started: float = field(default_factory=time.monotonic)
-    is_preparing: bool = True
-    waits_since: float | None = None
-    waited_s: float = 0.0
-
-    def note(self, step: Step) -> None:
-        """A step was made; on any thread."""
-        now = time.monotonic()
-        if step == "prepared":
-            self.waits_since = now
-        elif self.waits_since is not None:
-            self.waited_s += now - self.waits_since
-            self.waits_since = None
-
-    def busy_s(self) -> float:
-        """How long it has run by now, without the wait for other batches."""
-        now, since = time.monotonic(), self.waits_since
-        return now - self.started - self.waited_s - (0.0 if since is None else now - since)
-
-
-class _Place:
-    """An engine and the threads that run it: one, or one more than its workers that preprocess."""
-
-    def __init__(self, number: int, engine: EngineLike, lanes: list[ThreadSlot]) -> None:
-        self.number = number
-        self.engine = engine
-        self.lanes = lanes
-        self.idle = list(lanes)
-        self.runs: dict[_Run, asyncio.Future[object]] = {}
-        self.is_given_up = False
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it can take a batch now."""
-        preparing = sum(run.is_preparing for run in self.runs)
-        return bool(self.idle) and preparing < max(1, len(self.lanes) - 1)
-
-    def close(self) -> None:
-        """Let its threads end."""
-        for lane in self.lanes:
-            lane.close()
 
 
 def _check_files(loaded: LoadedHandler) -> None:
@@ -193,7 +110,7 @@ class Slots:
         self._start_timeout_s = start_timeout_s
         self._device: str | None = None
         self._observer = observer
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, Place] = {}
         self._warm_up: Callable[[EngineLike], float] = lambda _: 0.0
         self._hung_threads = 0
         self._missing: list[tuple[int, LoadedHandler]] = []
@@ -231,7 +148,7 @@ class Slots:
             pause_s = min(max(_PAUSE_S, 2 * pause_s), _PAUSE_MOST_S)
         for number in hung:
             self._start_replacing(number, loaded)
-        if any(isinstance(place.engine, RemoteEngine) for place in self._places.values()):
+        if any(place.is_replica for place in self._places.values()):
             self._watch()
         return max(found for found in opened if isinstance(found, float))
 
@@ -262,7 +179,7 @@ class Slots:
         """Run batches on this device only from now on, or on all (None)."""
         self._device = device
 
-    def _usable(self) -> list[_Place]:
+    def _usable(self) -> list[Place]:
         return [
             place
             for place in self._places.values()
@@ -296,7 +213,7 @@ class Slots:
         place = min((place for place in self._usable() if place.has_room), key=lambda place: len(place.runs))
         loop = asyncio.get_running_loop()
         outer: asyncio.Future[T] = loop.create_future()
-        run = _Run(place.idle.pop())
+        run = Run(place.idle.pop())
         place.runs[run] = cast("asyncio.Future[object]", outer)
         engine = place.engine
         if self._lanes > 1 and isinstance(engine, Overlapped | RemoteEngine):
@@ -312,7 +229,7 @@ class Slots:
             place.idle.append(run.lane)
             error = inner.exception()
             if place.is_given_up:
-                if not place.runs and not isinstance(engine, RemoteEngine):
+                if not place.runs and not place.is_replica:
                     self._hung_threads -= 1
                     place.lanes[0].run(lambda: engine.__exit__(None, None, None))
                     place.close()
@@ -330,7 +247,7 @@ class Slots:
         return outer
 
     def _noting(
-        self, engine: Overlapped | RemoteEngine, place: _Place, run: _Run, loop: asyncio.AbstractEventLoop
+        self, engine: Overlapped | RemoteEngine, place: Place, run: Run, loop: asyncio.AbstractEventLoop
     ) -> RunBatch:
         """What runs a batch, and tells the loop when the slot can take another one."""
 
@@ -342,7 +259,7 @@ class Slots:
 
         return lambda batch: engine.run(batch, note)
 
-    def _prepared(self, place: _Place, run: _Run) -> None:
+    def _prepared(self, place: Place, run: Run) -> None:
         run.is_preparing = False
         if place.has_room and not place.is_given_up:
             self._observer.slot_freed()
@@ -352,7 +269,7 @@ class Slots:
         if self._is_closed:
             return
         for place in list(self._places.values()):
-            if isinstance(place.engine, RemoteEngine) and not place.runs and place.engine.is_dead:
+            if not place.runs and place.is_dead:
                 self._lose(place, "died", "a replica died while it waited")
         asyncio.get_running_loop().call_later(_WATCH_S, self._watch)
 
@@ -362,18 +279,9 @@ class Slots:
         for task in self._replacing:
             task.cancel()
         await asyncio.gather(*self._replacing, return_exceptions=True)
-        ends = [self._end(place) for place in self._places.values()]
+        ends = [place.end() for place in self._places.values()]
         self._places.clear()
         await asyncio.gather(*ends)
-
-    async def _end(self, place: _Place) -> None:
-        if place.runs and isinstance(place.engine, RemoteEngine):
-            place.engine.kill()
-        elif place.runs and isinstance(place.engine, Engine | Overlapped):
-            place.engine.give_up()
-        if not place.runs:
-            await place.lanes[0].run(lambda: place.engine.__exit__(None, None, None))
-        place.close()
 
     async def _open(self, number: int) -> float:
         loop = asyncio.get_running_loop()
@@ -410,7 +318,7 @@ class Slots:
         if isinstance(engine, Engine):
             for lane in lanes:
                 lane.is_short = batch_s < SHORT_BATCH_S
-        self._places[number] = _Place(number, engine, lanes)
+        self._places[number] = Place(number, engine, lanes)
         return batch_s
 
     async def _warm(self, engine: EngineLike, lane: ThreadSlot) -> float:
@@ -446,7 +354,7 @@ class Slots:
         )
         self._observer.slots_changed(self.alive, reason)
 
-    def _look_at(self, place: _Place, run: _Run) -> None:
+    def _look_at(self, place: Place, run: Run) -> None:
         """Give a slot up whose batch takes too long, and look again later where the batch only waited."""
         if run not in place.runs or place.is_given_up:
             return
@@ -464,19 +372,15 @@ class Slots:
                     )
                 )
         place.is_given_up = True
-        if isinstance(place.engine, RemoteEngine):
-            place.engine.kill()
-        else:
-            self._hung_threads += 1
-            if isinstance(place.engine, Engine | Overlapped):
-                place.engine.give_up()  # a thread that waits for a process goes on
+        place.cut_off()
+        self._hung_threads += not place.is_replica
         self._lose(place, "hung", f"a batch took longer than {self._limit_s:g} s")
 
-    def _lose(self, place: _Place, cause: str, reason: str) -> None:
+    def _lose(self, place: Place, cause: str, reason: str) -> None:
         if self._places.get(place.number) is not place or self._is_closed:
             return
         del self._places[place.number]
-        if isinstance(place.engine, RemoteEngine):
+        if place.is_replica:
             place.close()
         self._observer.slot_lost(cause)
         hopeless = self._hung_threads >= HUNG_MOST
@@ -534,7 +438,7 @@ class Slots:
             self._observer.slots_changed(self.alive, "")
             return
 
-    def _settle(self, number: int, place: _Place) -> None:
+    def _settle(self, number: int, place: Place) -> None:
         """A slot that has lasted begins with short pauses again."""
         if self._places.get(number) is place:
             self._pauses.pop(number, None)

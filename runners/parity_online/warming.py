@@ -12,10 +12,10 @@ from parity.errors import GoldenError
 from parity.examples import example_batch
 from parity.failures import unlogged
 from parity_online.memory import peak_bytes, room_bytes
+from parity_online.place import EngineLike
 from parity_online.remote import RemoteEngine
 from parity_online.settings import ModelSettings
 from parity_online.sizing import Sizing, choose, sizes_to_try
-from parity_online.slots import EngineLike
 
 _TIMED_RUNS = 5
 _LEAST_RUNS = 2
