@@ -97,7 +97,7 @@ def test_the_page_tells_it_all_and_loads_nothing() -> None:
 
 def test_a_real_job_times_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_summary, "_TELLING_S", 0.0)
-    write_orders(tmp_path / "in", (300,))
+    write_orders(tmp_path / "in", (30_000,))
     found = score(tmp_path / "in", tmp_path / "out", ORDERS)
     assert found.bottleneck
     assert set(found.step_seconds) == {"read", "decode", "preprocess", "inference", "postprocess", "write"}
