@@ -80,7 +80,7 @@ def test_the_pipeline_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_handlers_are_checked_under_both_profiles(tmp_path: Path) -> None:
     for name in command.HANDLERS:
         loaded = load_handler(str(command.with_profiles(name, tmp_path, "cuda:0")))
-        assert (loaded.profile("cpu").device, loaded.profile("cuda").device) == ("cpu", "cuda:0")
+        assert (loaded.profile("host").device, loaded.profile("device").device) == ("cpu", "cuda:0")
         assert (ROOT / "golden" / name).is_dir()
 
 

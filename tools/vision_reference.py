@@ -44,8 +44,14 @@ PART_OF = {
 }
 """The operation that a fast path is a part of, where it is none by itself."""
 
-ALONE: dict[str, dict[str, Any]] = {"swap_axes": {"antialias": True}}
-"""The calls of the operation in which a part of it works without another fast path."""
+ALONE: dict[str, dict[str, Any]] = {
+    "rgb_to_hsv": {"contract": "u8_exact"},
+    "swap_axes": {"antialias": True},
+}
+"""The calls of the operation in which a fast path has a part, and no other one has."""
+
+U1 = 1 / 255
+"""One level, where another library rounds in another way."""
 
 IN_PLANS = {
     "resize_cropped": Plan(step(vision.resize, (48, 33), antialias=False), step(vision.center_crop, (31, 20)))
@@ -84,7 +90,7 @@ class Row:
 
     def cells(self) -> list[str]:
         """The row as the page has it."""
-        kind = "T0" if self.tolerance == T0 else "T1"
+        kind = {T0: "T0", T1: "T1", U1: "U1"}[self.tolerance]
         return [f"`{self.operation}`", self.backend, self.against, kind, _shown(self.worst)]
 
 
@@ -382,6 +388,25 @@ REFERENCES = (
         _from_hues,
         SMALL,
         1.0,
+    ),
+    _opencvs(
+        "rgb_to_hsv u8_exact",
+        lambda x: vision.rgb_to_hsv(x, contract="u8_exact"),
+        lambda x: cv2.cvtColor(x, cv2.COLOR_RGB2HSV),
+    ),
+    Reference(
+        "hsv_to_rgb u8_exact",
+        "float64, rounded once",
+        T0,
+        lambda x: vision.hsv_to_rgb(x, contract="u8_exact"),
+        oracle.rgb_of_hues,
+    ),
+    Reference(
+        "hsv_to_rgb u8_exact",
+        "OpenCV",
+        U1,
+        lambda x: vision.hsv_to_rgb(x, contract="u8_exact"),
+        lambda x: cv2.cvtColor(x, cv2.COLOR_HSV2RGB),
     ),
     Reference(
         "yuv_to_rgb",

@@ -86,17 +86,24 @@ def checked(device: str) -> Iterator[Line]:
                 continue
             handler = with_profiles(name, Path(folder), device)
             command = [sys.executable, "-m", "parity", "check", str(handler), "--runner", "batch", "-q"]
-            command += ["--golden", str(ROOT / "golden" / name), "--law", "device", "--profiles", "cpu,cuda"]
+            command += [
+                "--golden",
+                str(ROOT / "golden" / name),
+                "--law",
+                "device",
+                "--profiles",
+                "host,device",
+            ]
             code, last = _run(command, CHECK_S)
             yield Line("handlers", what, code == 0, note=last)
 
 
 def with_profiles(name: str, folder: Path, device: str) -> Path:
-    """A copy of an example handler whose handler.toml has the profiles cpu and cuda."""
+    """A copy of an example handler whose handler.toml has the profiles host and device, too."""
     handler = Path(shutil.copytree(ROOT / "handlers" / name, folder / name))
     manifest = handler / "handler.toml"
     text = manifest.read_text(encoding="utf-8")
-    text += f'\n[profiles.cpu]\ndevice = "cpu"\n\n[profiles.cuda]\ndevice = "{device}"\n'
+    text += f'\n[profiles.host]\ndevice = "cpu"\n\n[profiles.device]\ndevice = "{device}"\n'
     manifest.write_text(text, encoding="utf-8")
     return handler
 

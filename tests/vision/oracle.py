@@ -104,6 +104,17 @@ def blurred(image: Pixels, kernel: int, sigma: float) -> Pixels:
     return np.sum([taps[at] * rows[at : at + image.shape[0]] for at in range(kernel)], 0)
 
 
+def rgb_of_hues(image: np.ndarray) -> np.ndarray:
+    """uint8 RGB of uint8 hues of two degrees, saturations and values: float64, rounded once, halves up."""
+    hue, saturation, value = np.moveaxis(image.astype(np.float64), -1, 0)
+    made = []
+    for degrees in (300, 180, 60):
+        place = (2 * hue + degrees) % 360 / 60
+        share = np.clip(np.minimum(place, 4 - place), 0, 1)
+        made.append(np.floor((value * 7650 - value * saturation * np.round(share * 30)) / 7650 + 0.5))
+    return np.stack(made, -1).astype(np.uint8)
+
+
 def rgb_of_yuv(image: Pixels, standard: str, full_range: bool) -> Pixels:
     """Red, green and blue, float64, by the inverse of the matrix that makes Y, Cb and Cr of them."""
     red, blue = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}[standard]

@@ -25,7 +25,17 @@ HOST = [backend for backend in vision.backends() if backend.place == "host"]
 def test_all_of_opencvs_paths_are_used_here() -> None:
     assert {backend.operation for backend in HOST} == {
         *("box_sum", "decode", "dilate", "erode", "flip", "gaussian_blur", "laplacian", "median_blur"),
-        *("pad", "resize", "rgb_to_gray", "rotate90", "swap_axes", "swap_channels", "to_planes", "warp"),
+        *(
+            "pad",
+            "resize",
+            "rgb_to_gray",
+            "rgb_to_hsv",
+            "rotate90",
+            "swap_axes",
+            "swap_channels",
+            "to_planes",
+            "warp",
+        ),
     }
     for backend in HOST:
         assert backend.used, backend

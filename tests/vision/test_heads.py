@@ -76,6 +76,18 @@ def test_a_picture_of_no_pixels_is_refused_with_its_size(kind: str, width: int, 
     }
 
 
+@pytest.mark.parametrize("options", [{}, {"comment": b"some words"}, {"interlace": 1, "transparency": 3}])
+@pytest.mark.parametrize(("width", "height"), [(0, HEIGHT), (WIDTH, 0), (0, 0)])
+def test_a_frame_of_no_pixels_on_a_sound_screen_is_refused_with_its_size(
+    options: dict[str, Any], width: int, height: int
+) -> None:
+    data = file_of(Pillow.fromarray(noise(1, HEIGHT, WIDTH)), "GIF", **options)
+    assert size_of(data) == (WIDTH, HEIGHT)
+    frame = data.index(b"," + bytes(4) + struct.pack("<HH", WIDTH, HEIGHT))
+    with pytest.raises(vision.ImageError, match=f"a GIF file of {width} x {height} pixels; expected 1 or"):
+        vision.decode([replaced(data, frame + 5, "<HH", width, height)])
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

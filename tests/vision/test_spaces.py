@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import contextlib
 from typing import Any
 
 import cv2
@@ -16,11 +17,13 @@ from PIL import Image
 from parity import vision
 from parity.errors import ConfigError
 from parity.vision import Images
+from parity.vision.fastpaths import definitions_only
 from tests.vision import oracle
 from tests.vision.pictures import images, noise, photo, ragged, sides
 
 T1 = 1e-4
 STANDARDS: list[Any] = ["bt601", "bt709"]
+wrong: Any = "u8"
 
 
 def the(found: Images) -> np.ndarray:
@@ -84,6 +87,48 @@ def test_greys_have_no_hue_and_a_hue_goes_round() -> None:
     found = the(vision.hsv_to_rgb(Images([turns], 1.0)))[0]
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[1], found[2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", [True, False])
+def test_hues_in_whole_numbers_are_opencvs_for_every_colour(definition: bool) -> None:
+    levels = np.arange(256, dtype=np.uint8)
+    for red in levels:
+        colour = np.stack(np.broadcast_arrays(red, levels[:, None], levels), -1)
+        with definitions_only() if definition else contextlib.nullcontext():
+            found = the(vision.rgb_to_hsv(images(colour), contract="u8_exact"))
+        assert np.array_equal(found, cv2.cvtColor(colour, cv2.COLOR_RGB2HSV))
+
+
+@pytest.mark.slow
+def test_colours_of_whole_hues_are_the_exact_ones_rounded_once() -> None:
+    levels = np.arange(256, dtype=np.uint8)
+    for hue in range(256):
+        pixels = np.stack(np.broadcast_arrays(np.uint8(hue), levels[:, None], levels), -1)
+        found = the(vision.hsv_to_rgb(images(pixels), contract="u8_exact"))
+        assert np.array_equal(found, oracle.rgb_of_hues(pixels))
+        opencvs = cv2.cvtColor(pixels, cv2.COLOR_HSV2RGB)
+        assert np.abs(found.astype(int) - opencvs).max() <= 1
+
+
+def test_whole_hues_are_two_degrees_each() -> None:
+    primary = np.array([[[255, 0, 0], [255, 255, 0], [0, 255, 0], [0, 255, 255], [0, 0, 255], [255, 0, 255]]])
+    hues = vision.rgb_to_hsv(images(primary.astype(np.uint8)), contract="u8_exact")
+    assert the(hues)[0].tolist() == [[hue, 255, 255] for hue in range(0, 180, 30)]
+    assert np.array_equal(the(vision.hsv_to_rgb(hues, contract="u8_exact")), primary)
+
+
+def test_whole_hues_are_of_uint8_pictures() -> None:
+    with pytest.raises(
+        ConfigError, match=r"rgb_to_hsv: images of torch.float32; expected torch.uint8; to_u8"
+    ):
+        vision.rgb_to_hsv(vision.to_float(images(noise(1, 2, 2))), contract="u8_exact")
+    with pytest.raises(ConfigError, match=r"hsv_to_rgb: .*; rgb_to_hsv with contract='u8_exact' gives such"):
+        vision.hsv_to_rgb(vision.rgb_to_hsv(images(noise(1, 2, 2))), contract="u8_exact")
+    with pytest.raises(ConfigError, match="no contract 'u8'; expected 'float' or 'u8_exact'"):
+        vision.rgb_to_hsv(images(noise(1, 2, 2)), contract=wrong)
+    with pytest.raises(ConfigError, match=r"torch.uint8; expected torch.float32; rgb_to_hsv gives such"):
+        vision.hsv_to_rgb(images(noise(1, 2, 2)))
 
 
 def test_pictures_up_to_255_are_no_hues() -> None:

@@ -47,7 +47,20 @@ def _png(data: bytes) -> tuple[int, int] | None:
 
 
 def _gif(data: bytes) -> tuple[int, int]:
-    return _pair("<HH", data, 6)
+    """Of the screen, or of the first frame where that has no pixels."""
+    frame = _gif_frame(data)
+    return frame if frame is not None and 0 in frame else _pair("<HH", data, 6)
+
+
+def _gif_frame(data: bytes) -> tuple[int, int] | None:
+    colours = 3 << ((data[10] & 7) + 1) if len(data) > 10 and data[10] & 0x80 else 0
+    at = 13 + colours
+    while data[at : at + 1] == b"!":  # an extension: its label, then blocks, the last of them empty
+        at += 2
+        while at < len(data) and data[at]:
+            at += 1 + data[at]
+        at += 1
+    return _pair("<HH", data, at + 5) if data[at : at + 1] == b"," and len(data) >= at + 9 else None
 
 
 def _webp(data: bytes) -> tuple[int, int] | None:

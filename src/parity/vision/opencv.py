@@ -64,10 +64,18 @@ def resize(pixels: Pixels, height: int, width: int, kernel: str) -> Pixels:
 def gray(pixels: Pixels) -> Pixels:
     """uint8 RGB or RGBA to grey."""
     cv2 = _cv2()
-    code = cv2.COLOR_RGB2GRAY if pixels.shape[3] == 3 else cv2.COLOR_RGBA2GRAY
+    return _recoloured(pixels, cv2.COLOR_RGB2GRAY if pixels.shape[3] == 3 else cv2.COLOR_RGBA2GRAY)
+
+
+def hsv(pixels: Pixels) -> Pixels:
+    """uint8 RGB to 180 hues, saturation and value."""
+    return _recoloured(pixels, _cv2().COLOR_RGB2HSV)
+
+
+def _recoloured(pixels: Pixels, code: int) -> Pixels:
     count, height, width, channels = pixels.shape
     flat = pixels.contiguous().numpy().reshape(count * height, width, channels)
-    return torch.from_numpy(cv2.cvtColor(flat, code).reshape(count, height, width, 1))
+    return torch.from_numpy(_cv2().cvtColor(flat, code).reshape(count, height, width, -1))
 
 
 def gaussian_blur(pixels: Pixels, curve: Curve) -> Pixels:

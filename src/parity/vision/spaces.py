@@ -1,7 +1,7 @@
 """Colour spaces: RGB to hue, saturation and value and back, and what cameras and video give to RGB.
 
-Each step is one addition, multiplication or division, so that host and device agree. Constants are computed
-in float64 and rounded once.
+In floats each step is one addition, multiplication or division, so that host and device agree, and constants
+are computed in float64 and rounded once. What is uint8 in and out is whole numbers all the way.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import numpy as np
 import torch
 
 from parity.errors import ConfigError
+from parity.vision import opencv
 from parity.vision.arguments import choice, flag, pictures_of
 from parity.vision.colour import to_float
+from parity.vision.fastpaths import T0, FastPath, Try, fast, pictures, register
 from parity.vision.images import Images
+from parity.vision.kept import kept
+from parity.vision.resampling import Contract
 
 Standard = Literal["bt601", "bt709"]
 
@@ -22,21 +26,36 @@ _LUMA: dict[Standard, tuple[float, float]] = {"bt601": (0.299, 0.114), "bt709": 
 """What red and blue weigh in the luma of each standard; green has the rest."""
 
 _NO_ALPHA = "drop_alpha leaves alpha out"
+_CONTRACTS: tuple[Contract, ...] = ("float", "u8_exact")
+_NOT_EXACT = "to_u8 gives such pictures, and contract='float' takes these"
+_HUES = 180
+_BITS = 12
 
 
-def rgb_to_hsv(images: Images) -> Images:
-    """Float32 pictures with peak 1 of hue, saturation and value.
+def rgb_to_hsv(images: Images, *, contract: Contract = "float") -> Images:
+    """Pictures of hue, saturation and value: float32 with peak 1, or uint8.
 
     Value is the largest of red, green and blue, saturation the largest less the smallest, as a share of the
     largest, and hue the place on the circle of colours, from 0 (red) by 1/3 (green) and 2/3 (blue) up to,
-    and without, 1. Of greys the hue is 0, and of black the saturation, too. OpenCV has 180 hues for uint8
-    and 360 for float32, Pillow 256.
+    and without, 1. Of greys the hue is 0, and of black the saturation, too.
+
+    With the contract "u8_exact", pictures are uint8, before and after: hues are 0 to 179, two degrees each,
+    saturation and value 0 to 255, in 12-bit integers, which is what OpenCV's COLOR_RGB2HSV gives, bit for
+    bit, and what every device gives. (OpenCV has 360 hues for float32, and Pillow 256 for uint8.)
+
+    Args:
+        images: the pictures, of red, green and blue.
+        contract: "float" or "u8_exact".
 
     Raises:
-        ConfigError: the pictures have no three channels.
+        ConfigError: the pictures have no three channels, or are not uint8 where the contract is.
     """
+    exact = choice("rgb_to_hsv", "contract", contract, _CONTRACTS) == "u8_exact"
     images = pictures_of("rgb_to_hsv", images, channels=(3,), instead=_NO_ALPHA)
-    return to_float(images).map(_hsv)
+    if not exact:
+        return to_float(images).map(_hsv)
+    images = pictures_of("rgb_to_hsv", images, dtype=torch.uint8, instead=_NOT_EXACT)
+    return images.map(lambda pixels: (fast("rgb_to_hsv", pixels) or _hsv_u8)(pixels))
 
 
 def _hsv(pixels: torch.Tensor) -> torch.Tensor:
@@ -57,14 +76,60 @@ def _hsv(pixels: torch.Tensor) -> torch.Tensor:
     return torch.stack([hue, saturation, value], 3)
 
 
-def hsv_to_rgb(images: Images) -> Images:
-    """Float32 pictures with peak 1 of red, green and blue, out of what `rgb_to_hsv` gives.
+def _hsv_u8(pixels: torch.Tensor) -> torch.Tensor:
+    of_saturation, of_hue = _reciprocals(pixels.device)
+    red, green, blue = pixels.to(torch.int32).unbind(3)
+    value = torch.maximum(torch.maximum(red, green), blue)
+    spread = value - torch.minimum(torch.minimum(red, green), blue)
+    place = torch.where(
+        value == red,
+        green - blue,
+        torch.where(value == green, blue - red + 2 * spread, red - green + 4 * spread),
+    )
+    half = 1 << (_BITS - 1)
+    saturation = (spread * of_saturation[value] + half) >> _BITS
+    hue = (place * of_hue[spread] + half) >> _BITS
+    hue = torch.where(hue < 0, hue + _HUES, hue)
+    return torch.stack([hue, saturation, value], 3).to(torch.uint8)
 
-    A hue outside 0 to 1 goes round the circle. Saturation and value are taken as they are.
+
+@kept
+def _reciprocals(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """255 / n and 180 / (6 n) for n from 0 to 255, in 12 bits, int32 (256,) each; 0 for 0.
+
+    Source: RGB2HSV_b of OpenCV's modules/imgproc/src/color_hsv.simd.hpp.
+    """
+    counts = np.arange(1, 256, dtype=np.float64)
+    tables = (np.rint(top * (1 << _BITS) / (each * counts)) for top, each in ((255, 1), (_HUES, 6)))
+    of_saturation, of_hue = (
+        torch.from_numpy(np.concatenate([[0], table]).astype(np.int32)).to(device) for table in tables
+    )
+    return of_saturation, of_hue
+
+
+def hsv_to_rgb(images: Images, *, contract: Contract = "float") -> Images:
+    """Pictures of red, green and blue, out of what `rgb_to_hsv` gives under the same contract.
+
+    A hue outside the circle goes round it. Saturation and value are taken as they are. With the contract
+    "u8_exact" each level is the exact one, rounded once, halves up, in whole numbers on every device; OpenCV
+    and CV-CUDA compute with floats, and may be a level off.
+
+    Args:
+        images: float32 pictures with peak 1; for "u8_exact" uint8 pictures with 180 hues.
+        contract: "float" or "u8_exact".
 
     Raises:
-        ConfigError: the pictures are no float32 pictures with peak 1, or have no three channels.
+        ConfigError: the pictures are not such ones, or have no three channels.
     """
+    if choice("hsv_to_rgb", "contract", contract, _CONTRACTS) == "u8_exact":
+        images = pictures_of(
+            "hsv_to_rgb",
+            images,
+            channels=(3,),
+            dtype=torch.uint8,
+            instead="rgb_to_hsv with contract='u8_exact' gives such pictures",
+        )
+        return images.map(_rgb_of_hsv_u8)
     images = pictures_of(
         "hsv_to_rgb", images, channels=(3,), dtype=torch.float32, instead="rgb_to_hsv gives such pictures"
     )
@@ -84,6 +149,20 @@ def _rgb_of_hsv(pixels: torch.Tensor) -> torch.Tensor:
         share = torch.minimum(place, 4.0 - place).clamp(0, 1)
         found.append(value - chroma * share)
     return torch.stack(found, 3)
+
+
+def _rgb_of_hsv_u8(pixels: torch.Tensor) -> torch.Tensor:
+    """Red, green and blue, each v - v s share / (255 * 30), where share is 0 to 30 hues of two degrees."""
+    hue, saturation, value = pixels.to(torch.int32).unbind(3)
+    sixth = _HUES // 6
+    whole = 255 * sixth
+    found: list[torch.Tensor] = []
+    for shift in (5, 3, 1):
+        place = (hue + shift * sixth) % _HUES
+        share = torch.minimum(place, 4 * sixth - place).clamp(0, sixth)
+        level = value * (whole - saturation * share)
+        found.append(torch.div(2 * level + whole, 2 * whole, rounding_mode="floor"))
+    return torch.stack(found, 3).to(torch.uint8)
 
 
 def yuv_to_rgb(images: Images, *, standard: Standard, full_range: bool) -> Images:
@@ -181,3 +260,10 @@ def _rgb_of_yuv(
 def _float32(value: float) -> float:
     """The nearest float32, so that float32 times it is one rounding on every device."""
     return float(np.float32(value))
+
+
+def _hsv_tries() -> list[Try]:
+    return [lambda run, image=image: run(image) for image in pictures((3,))]
+
+
+register(FastPath("rgb_to_hsv", "OpenCV", "host", opencv.loaded("hsv"), _hsv_u8, _hsv_tries, T0))
