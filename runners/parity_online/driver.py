@@ -24,6 +24,13 @@ is raised to its own request only."""
 
 logger = logging.getLogger(__name__)
 
+GATHER_BELOW_S = 0.002
+"""After a batch that took less, the next one waits for the requests that its answers bring; see `_pump_soon`.
+
+After a longer one it goes at once. The slot has no pause, and whoever has just been answered waits for no
+more than the batch that has begun: of 8 clients with a model of 3 ms a row, some waited for 12 rows before.
+"""
+
 
 class DeadlineExceededError(ParityError):
     """The request's deadline passed before its answer was ready."""
@@ -239,8 +246,8 @@ class Driver(Generic[Item, Answer]):
         """Step once the requests that this turn of the loop and the next bring have all been queued.
 
         Clients that just got their answers send their next requests within a turn: waiting for them made
-        batches 1.5 times larger and the server 1.2 times faster at concurrency 32. A lone request pays some
-        microseconds.
+        batches of a small model 1.5 times larger and the server 1.2 times faster at concurrency 32. A lone
+        request pays some microseconds.
         """
         if not self._pump_is_due:
             self._pump_is_due = True
@@ -288,24 +295,29 @@ class Driver(Generic[Item, Answer]):
     def _finished(self, run: _Run[Item, Answer], answers: asyncio.Future[Sequence[Answer]]) -> None:
         batch = run.batch
         self._runs.remove(run)
-        seconds = (self._clock() - run.started_at) / max(1, self._capacity)
-        self._batcher.record_service(sum(ticket.rows for ticket in batch), seconds)
-        self._pump_soon()
+        seconds = self._clock() - run.started_at
+        self._batcher.record_service(sum(ticket.rows for ticket in batch), seconds / max(1, self._capacity))
         error = asyncio.CancelledError() if answers.cancelled() else answers.exception()
         if error is None and len(answers.result()) != len(batch):
             error = RuntimeError(f"run_batch gave {len(answers.result())} answers for {len(batch)} items")
         if error is not None:
-            logger.error(
-                "event=batch_failed items=%d error=%s", len(batch), type(error).__name__, exc_info=error
-            )
-            if len(batch) > 1 and self._runs_apart(error):
-                self._apart.extend(batch)
-                return
-            for ticket in batch:
-                _resolve(ticket.item.future, error)
+            self._failed(batch, error)
             return
+        if seconds < GATHER_BELOW_S:
+            self._pump_soon()
+        else:
+            self._pump()
         for ticket, answer in zip(batch, answers.result(), strict=True):
             _resolve(ticket.item.future, answer)
+
+    def _failed(self, batch: tuple[Ticket[_Waiter[Item, Answer]], ...], error: BaseException) -> None:
+        self._pump_soon()
+        logger.error("event=batch_failed items=%d error=%s", len(batch), type(error).__name__, exc_info=error)
+        if len(batch) > 1 and self._runs_apart(error):
+            self._apart.extend(batch)
+            return
+        for ticket in batch:
+            _resolve(ticket.item.future, error)
 
     @property
     def _slot_free(self) -> bool:

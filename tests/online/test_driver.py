@@ -100,6 +100,41 @@ def test_requests_of_one_turn_share_a_batch_and_later_ones_the_next():
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("seconds", "batches"), [(0.001, [["a"], ["b", "a again"]]), (0.5, [["a"], ["b"], ["a again"]])]
+)
+def test_after_a_short_batch_only_the_next_waits_for_whom_it_answered(
+    seconds: float, batches: list[list[str]]
+) -> None:
+    async def main() -> None:
+        model = Model(seconds)
+        driver = make(model, max_batch=8)
+        first = driver.submit("a")
+        await asyncio.sleep(seconds / 2)
+        second = driver.submit("b")
+        await first
+        third = driver.submit("a again")
+        await asyncio.gather(second, third)
+        assert model.batches == batches
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.5])
+def test_what_is_run_apart_goes_on_after_short_batches_and_long_ones(seconds: float) -> None:
+    async def main() -> None:
+        model = Model(seconds)
+        driver = make(picky(model), runs_apart=lambda error: isinstance(error, OSError), max_batch=8)
+        told = await asyncio.gather(
+            *(driver.submit(name) for name in ("a", "poison", "b")), return_exceptions=True
+        )
+        assert [told[0], told[2]] == ["a!", "b!"]
+        assert isinstance(told[1], OSError)
+        assert await driver.drain(1.0) == 0
+
+    run(main())
+
+
 def test_a_lone_request_pays_the_delay_and_no_more():
     async def main() -> None:
         driver = make(Model(seconds=0.0), max_batch=8, max_delay_s=0.25)
