@@ -65,7 +65,7 @@ else:
     timed("listing", lambda: find_files([root / "in"]))
 ready = timed("plan", lambda: prepare(root / "in", sys.argv[2], ["id"], None, None))
 def open_output():
-    with open_folder(root / "out", ready.plan, ready.manifest) as folder:
+    with open_folder(root / "out", ready.plan, lambda _: ready.manifest(ready.default_rows)) as folder:
         return sum(record is None for record in folder.all_finished(unit.part for unit in ready.plan.units))
 assert timed("output", open_output) == len(ready.plan.units)
 planned = peak_rss_bytes()

@@ -7,6 +7,7 @@ identity, folder       whose output folder it is, and what is done already
 places, storage        where inputs are; where outputs go, on a disk or in an object store
 layout                 one schema for all files, or why there is none
 prepared, preview      a job before its first row; what it would do
+sizing                 how many rows make a micro-batch, where that is to be measured
 task, local            what scores one unit, anywhere; the threads that do so here
 job                    all of it together: `score`
 status, reasons        how far a job is; why rows failed

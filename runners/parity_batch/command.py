@@ -56,7 +56,11 @@ def batch(
         typer.Option(metavar="N,N", help="Sizes that inference is padded to; --set buckets=[N,N]."),
     ] = None,
     batch_rows: Annotated[
-        int | None, typer.Option(help="Rows scored at once (1024, or what fills the largest bucket).")
+        str | None,
+        typer.Option(
+            metavar="ROWS|auto",
+            help="Rows scored at once; auto measures it first (1024, or what fills the largest bucket).",
+        ),
     ] = None,
     workers: Annotated[
         int | None,
@@ -162,7 +166,7 @@ def batch(
     loaded = load_handler(handler, app_dir=app_dir)
     settings = Settings(
         profile=loaded.profile(profile).with_settings([*(set_ or []), *_buckets(buckets, set_)]),
-        batch_rows=batch_rows,
+        batch_rows=_rows(batch_rows),
         workers=workers,
         preprocess_workers=preprocess_workers,
         preprocess_processes=preprocess_processes,
@@ -219,6 +223,11 @@ def _emitted(data: bytes) -> None:
 
 def _told(line: str) -> None:
     typer.echo(line, err=True)
+
+
+def _rows(text: str | None) -> Any:
+    """A number of rows, where the text is one; `Settings` refuses what is none and not "auto"."""
+    return int(text) if text and text.removeprefix("-").isdecimal() else text
 
 
 def _buckets(text: str | None, given: list[str] | None) -> list[str]:

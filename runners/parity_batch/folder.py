@@ -13,7 +13,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -223,14 +223,19 @@ def record_name(part: str) -> str:
 
 @contextlib.contextmanager
 def open_folder(
-    place: Place, plan: Plan, manifest: Mapping[str, Any], *, restart: bool = False
+    place: Place,
+    plan: Plan,
+    manifest_after: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    *,
+    restart: bool = False,
 ) -> Generator[OutputFolder]:
     """The output folder, held for a job: a new one, or one with the work of the same job, to be continued.
 
     Args:
         place: the folder; it and its parents are made when they are not there.
         plan: the job's plan.
-        manifest: the job's manifest.
+        manifest_after: the job's manifest, after that of the job whose work the folder holds; after an empty
+            one where it holds none, or none that counts. Asked once, while the folder is held.
         restart: remove what an earlier job left here, whatever it was.
 
     Raises:
@@ -241,10 +246,12 @@ def open_folder(
     store = store_at(place)
     _check_place(store, plan)
     before: dict[str, Any] = {}
+    manifest: dict[str, Any] = {}
 
     def examine() -> None:
         if MANIFEST in store.names():
             before.update(read_manifest(store))
+            manifest.update(manifest_after({} if restart else before))
             if not restart and (different := changes(before, manifest)):
                 raise ResumeError(
                     f"output folder {store.shown} holds the work of another job, and parts of both must not "
@@ -256,6 +263,8 @@ def open_folder(
                 f"{', '.join(foreign[:5])}{' and more' if len(foreign) > 5 else ''}; name an empty or new "
                 "folder"
             )
+        else:
+            manifest.update(manifest_after({}))
 
     with contextlib.ExitStack() as stack:
         try:

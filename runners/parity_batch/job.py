@@ -24,6 +24,7 @@ from parity_batch.prepared import prepare
 from parity_batch.progress import PlanningLine, ProgressLine
 from parity_batch.reasons import common_reasons, kind_of
 from parity_batch.settings import Settings
+from parity_batch.sizing import BatchSize
 from parity_batch.summary import Summary, peak_rss_bytes
 from parity_batch.task import UnitTask
 from parity_batch.unit import Tally
@@ -90,7 +91,10 @@ def score(
     place = output if isinstance(output, Path) else place_of(output)
     shown = shown_place(place)
     peak = 0
-    with open_folder(place, plan, ready.manifest, restart=settings.restart) as folder:
+    with (
+        BatchSize(ready) as size,
+        open_folder(place, plan, size.manifest_after, restart=settings.restart) as folder,
+    ):
         todo = _unfinished(plan, folder, tally)
         resumed_rows = tally.rows
         tally.check()
@@ -101,8 +105,8 @@ def score(
                 profile=ready.profile,
                 layout=plan.layout,
                 folder=folder,
-                metadata=file_metadata(ready.manifest),
-                batch_rows=ready.batch_rows,
+                metadata=file_metadata(size.manifest),
+                batch_rows=size.rows,
                 preprocess_workers=ready.preprocess_workers,
                 preprocess_processes=settings.preprocess_processes or 0,
                 max_row_bytes=settings.max_row_bytes,
@@ -111,6 +115,8 @@ def score(
                 handler=loaded,
                 tally=tally,
             )
+            if (measured_with := size.take_engine()) is not None:
+                task.adopt(measured_with)
             with (
                 few_of_a_kind(tells_texts=settings.log_failures),
                 contextlib.closing(task),
@@ -140,6 +146,8 @@ def score(
             engine=engine.name,
             notes=notes,
             skipped_files=skipped,
+            batch_rows=size.rows,
+            sizing=size.sizing,
         )
         if skipped and not tally.rows and plan.num_rows and not settings.where:
             raise DatasetError(f"no input file could be read: {'; '.join(skipped.values())}")

@@ -27,6 +27,7 @@ def page(summary: Summary) -> str:
         ("parts", f"{summary.parts:,}, {summary.resumed_parts:,} of them from an earlier run"),
         ("rows of this run", f"{summary.scored_rows:,}"),
         ("rows/s", f"{summary.rows_per_s:,.0f}"),
+        ("rows in a micro-batch", f"{summary.batch_rows:,}"),
         ("time", duration(summary.seconds)),
         ("peak memory", f"{summary.peak_rss_bytes / 1e6:,.0f} MB"),
         ("engine", summary.engine),
@@ -42,6 +43,11 @@ def page(summary: Summary) -> str:
             for step, share in steps.items()
         )
         sections.append(_section("Time of the workers, by step", rows, summary.bottleneck))
+    if summary.sizing is not None:
+        timings = summary.sizing.timings
+        rows = "".join(_row(f"{item.rows:,}", f"{item.rows_per_s:,.0f} rows/s") for item in timings)
+        said = f"{summary.sizing.rows:,} rows: {summary.sizing.reason}"
+        sections.append(_section("Micro-batches that were tried", rows, said))
     if summary.row_errors:
         rows = "".join(_row(kind, f"{count:,}") for kind, count in summary.row_errors.items())
         where = f"Each failed row, with its reason and its inputs: {summary.output}/_errors"

@@ -27,6 +27,7 @@ from parity.handler import LoadedHandler
 from parity.result import ERROR_COLUMN, Result
 from parity.schema import Field
 from parity.scored import DEFAULT_BATCH_ROWS, part_rows, part_schema
+from parity.sizing import AUTO
 from parity_batch.containers import READ_BYTES, TextColumns, explained, header, probe_lines, text_rows
 from parity_batch.footers import Source, SourceFile
 from parity_batch.formats import ARROW, CSV, PARQUET
@@ -88,6 +89,8 @@ def score_pipe(
     if output_format not in OUTPUT_FORMATS:
         hint = did_you_mean(output_format, OUTPUT_FORMATS) or ", ".join(OUTPUT_FORMATS)
         raise ConfigError(f"--output-format {output_format!r} is none that can be piped; {hint}")
+    if settings.batch_rows == AUTO:
+        raise ConfigError("--batch-rows auto measures rows of files, and a pipe's come once; give a number")
     settings = settings.with_defaults(loaded.manifest.batch)
     write = _told_apart(write)
     if isinstance(settings.max_errors, str) and settings.max_errors.strip().endswith("%"):
@@ -99,7 +102,8 @@ def score_pipe(
     try:
         layout, source, read = _opened(stdin, form, loaded, columns, settings)
         engine = Engine(loaded, settings.profile)
-        batch_rows = settings.batch_rows or engine.profile.whole_buckets(DEFAULT_BATCH_ROWS)
+        given = settings.batch_rows
+        batch_rows = given if given and given != AUTO else engine.profile.whole_buckets(DEFAULT_BATCH_ROWS)
         schema = part_schema(layout.schema, layout.columns, loaded, {}, settings.form)
         writer: _Writer = _ArrowWriter(write, schema) if output_format == ARROW else _TextWriter(
             write, output_format, layout, loaded

@@ -13,6 +13,7 @@ from parity.handler import Handler, LoadedHandler
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity.scored import DEFAULT_BATCH_ROWS, errors_schema, part_schema
+from parity.sizing import AUTO
 from parity_batch.identity import manifest_of
 from parity_batch.plan import Plan, make_plan
 from parity_batch.settings import Settings
@@ -27,16 +28,27 @@ class Prepared:
         settings: the settings, those of handler.toml included.
         profile: the profile; an exact one with its certificate's buckets.
         plan: the plan.
-        batch_rows: rows in a micro-batch.
-        manifest: the job's manifest.
     """
 
     loaded: LoadedHandler
     settings: Settings
     profile: Profile
     plan: Plan
-    batch_rows: int
-    manifest: dict[str, Any]
+
+    @property
+    def default_rows(self) -> int:
+        """Rows in a micro-batch where nothing says how many."""
+        return self.profile.whole_buckets(DEFAULT_BATCH_ROWS)
+
+    @property
+    def given_rows(self) -> int | None:
+        """Rows in a micro-batch; None where they are to be measured."""
+        rows = self.settings.batch_rows
+        return None if rows == AUTO else rows or self.default_rows
+
+    def manifest(self, batch_rows: int) -> dict[str, Any]:
+        """The manifest of the job with so many rows in a micro-batch."""
+        return manifest_of(self.plan, self.loaded, self.profile, batch_rows, self.settings)
 
     @property
     def preprocess_workers(self) -> int:
@@ -80,9 +92,7 @@ def prepare(
     )
     part_schema(plan.layout.schema, plan.layout.columns, loaded, {}, settings.form)
     errors_schema(plan.layout.schema, plan.layout.schema.names, {}, settings.form)
-    batch_rows = settings.batch_rows or profile.whole_buckets(DEFAULT_BATCH_ROWS)
-    manifest = manifest_of(plan, loaded, profile, batch_rows, settings)
-    return Prepared(loaded, settings, profile, plan, batch_rows, manifest)
+    return Prepared(loaded, settings, profile, plan)
 
 
 def _loaded(handler: str | Path | type[Handler] | LoadedHandler, app_dir: str | Path | None) -> LoadedHandler:

@@ -16,11 +16,13 @@ from parity.batch_engines import LOCAL
 from parity.engine import Engine
 from parity.handler import Handler, LoadedHandler
 from parity.scored import part_rows, part_schema
+from parity.sizing import Sizing
 from parity_batch.local import default_workers
 from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
 from parity_batch.progress import duration
 from parity_batch.settings import Settings
+from parity_batch.sizing import size_up
 from parity_batch.stream import read_unit, with_absent
 from parity_batch.unit import decoded_rows, positions_of
 
@@ -49,6 +51,8 @@ class Preview:
         load_seconds: how long loading the handler took.
         estimated_seconds: how long the job takes on this machine; null for another engine or without rows.
         estimated_bytes: about how large the parts are.
+        batch_rows: rows in a micro-batch.
+        sizing: how these were decided, where they are to be measured; the job measures again.
     """
 
     handler: str
@@ -67,10 +71,12 @@ class Preview:
     load_seconds: float
     estimated_seconds: float | None
     estimated_bytes: int
+    batch_rows: int
+    sizing: Sizing | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The preview as JSON has it."""
-        return asdict(self)
+        return {**asdict(self), "sizing": None if self.sizing is None else self.sizing.to_json()}
 
     def describe(self) -> str:
         """The preview in a few lines for people."""
@@ -93,6 +99,8 @@ class Preview:
             )
         if self.sample_row_errors:
             lines.append(f"{self.sample_row_errors:,} rows of the sample failed, one so: {self.sample_error}")
+        if self.sizing is not None:
+            lines.append(f"--batch-rows {self.sizing}; a job that is begun measures again")
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
         lines += [f"note: {note}" for note in self.notes]
         lines.append("nothing was written")
@@ -145,11 +153,15 @@ def preview(
         load_seconds=round(sample.load_seconds, 2),
         estimated_seconds=seconds,
         estimated_bytes=round(sample.size_bytes / sample.read_rows * whole) if sample.rows else 0,
+        batch_rows=sample.batch_rows,
+        sizing=sample.sizing,
     )
 
 
 @dataclass
 class _Sample:
+    batch_rows: int
+    sizing: Sizing | None = None
     rows: int = 0
     read_rows: int = 0
     row_errors: int = 0
@@ -160,7 +172,7 @@ class _Sample:
 
 
 def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
-    found = _Sample()
+    found = _Sample(ready.given_rows or ready.default_rows)
     units = [unit for unit in ready.plan.units if unit.kept_rows]
     if not units:
         return found
@@ -169,6 +181,9 @@ def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
     written: list[pa.Table] = []
     with Engine(ready.loaded, ready.profile) as engine:
         found.load_seconds = time.perf_counter() - started
+        if ready.given_rows is None:
+            found.sizing = size_up(ready, lambda: engine)
+            found.batch_rows = found.sizing.rows
         for number, unit in enumerate(unit for unit in units if unit.part in chosen):
             written += _sample_unit(ready, engine, unit, schema, found, warm=number == 0)
     if not written:  # the condition holds for no row of the sample
@@ -186,7 +201,7 @@ def _sample_unit(
 ) -> list[pa.Table]:
     written: list[pa.Table] = []
     read = 0
-    with contextlib.closing(read_unit(unit, ready.plan.layout, ready.batch_rows)) as batches:
+    with contextlib.closing(read_unit(unit, ready.plan.layout, found.batch_rows)) as batches:
         for number in range(_SAMPLED_BATCHES):
             started = time.perf_counter()
             rows = next(batches, None)

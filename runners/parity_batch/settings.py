@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from parity.batch_engines import LOCAL, BatchEngine
 from parity.errors import ConfigError, did_you_mean, shown
 from parity.output_form import OutputForm
 from parity.profile import Profile
+from parity.sizing import AUTO
 from parity_batch.formats import check_format
 
 MAX_ROW_BYTES = 64 * 1024 * 1024
@@ -21,7 +22,8 @@ class Settings:
 
     Attributes:
         profile: device, precision, buckets; the handler's default profile when None.
-        batch_rows: rows in a micro-batch; by default 1024, or what fills the largest bucket.
+        batch_rows: rows in a micro-batch; by default 1024, or what fills the largest bucket. "auto" measures
+            it before the first row is scored, see `parity_batch.sizing`.
         workers: units to score at once, each with a handler of its own; by default one for each CPU core,
             and one for other devices. Another engine than "local" has defaults of its own.
         preprocess_workers: threads that preprocess for each of them, with its stages overlapped; by default
@@ -47,7 +49,7 @@ class Settings:
     """
 
     profile: Profile | None = None
-    batch_rows: int | None = None
+    batch_rows: int | Literal["auto"] | None = None
     workers: int | None = None
     preprocess_workers: int | None = None
     preprocess_processes: int | None = None
@@ -67,6 +69,8 @@ class Settings:
     engine_options: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
+        if isinstance(self.batch_rows, str) and self.batch_rows != AUTO:
+            raise ConfigError(f"batch_rows = {shown(self.batch_rows)} is neither a number of rows nor 'auto'")
         least_of = {
             "batch_rows": 1,
             "workers": 1,
@@ -113,12 +117,14 @@ class Settings:
             ConfigError: a key is unknown (near names are given), or a value is no number in range.
         """
         known = ("batch_rows", "workers", "preprocess_workers", "preprocess_processes")
-        found: dict[str, int] = {}
+        found: dict[str, Any] = {}
         for key, value in table.items():
             if key not in known:
                 raise ConfigError(f"handler.toml: [batch] has no setting {key!r}; {did_you_mean(key, known)}")
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ConfigError(f"handler.toml: [batch] {key} = {shown(value)} is not a whole number")
+            is_auto = key == "batch_rows" and value == AUTO
+            if not is_auto and (isinstance(value, bool) or not isinstance(value, int)):
+                hint = " or 'auto'" if key == "batch_rows" else ""
+                raise ConfigError(f"handler.toml: [batch] {key} = {shown(value)} is not a whole number{hint}")
             if getattr(self, key) is None:
                 found[key] = value
-        return replace(self, **cast("dict[str, Any]", found))
+        return replace(self, **found)

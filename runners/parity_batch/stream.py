@@ -44,18 +44,19 @@ def read_unit(
     batch_rows: int,
     most_bytes: int = BATCH_BYTES,
     together: Callable[[], int] | None = None,
+    most_read_rows: int = _ENDLESS,
 ) -> Generator[pa.RecordBatch, None, None]:
     """The rows of a unit, `batch_rows` at a time across row-group borders; the last batch may be smaller.
 
     A batch of several rows has at most `most_bytes`, and several batches may come as one, see `rebatch`. They
     have the layout's columns under the layout's types; a column that the file lacks is not there, see
-    `with_absent`.
+    `with_absent`. Reading ends after about `most_read_rows` of the file, those that are left out included.
 
     Raises:
         UnreadableError: a page cannot be read, or the file has changed since it was planned.
     """
     if unit.source.format != PARQUET:
-        yield from _read_container(unit, layout, batch_rows, most_bytes, together)
+        yield from _read_container(unit, layout, batch_rows, most_bytes, together, most_read_rows)
         return
     source, where = unit.source, layout.where
     deleted = source.deleted.unpacked() if source.deleted is not None else None
@@ -78,7 +79,7 @@ def read_unit(
                 columns=columns,
                 use_threads=False,
             )
-            counted = _counted(read, unit, groups, starts)
+            counted = _at_most(_counted(read, unit, groups, starts), most_read_rows)
             if where is None and deleted is None:
                 rows = (laid_out(batch, layout, source) for batch in counted)
             else:
@@ -96,7 +97,12 @@ def read_unit(
 
 
 def _read_container(
-    unit: Unit, layout: Layout, batch_rows: int, most_bytes: int, together: Callable[[], int] | None
+    unit: Unit,
+    layout: Layout,
+    batch_rows: int,
+    most_bytes: int,
+    together: Callable[[], int] | None,
+    most_read_rows: int,
 ) -> Generator[pa.RecordBatch, None, None]:
     source = unit.source
     read = 0
@@ -113,7 +119,7 @@ def _read_container(
             yield batch
 
     try:
-        rows = kept_rows(counted(), layout, source, unit.num_rows)
+        rows = kept_rows(_at_most(counted(), most_read_rows), layout, source, unit.num_rows)
         yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
         if not source.unchanged():
@@ -123,7 +129,7 @@ def _read_container(
             "it anew and start with --restart, or leave it out"
         ) from exc
     check_unchanged(unit)
-    if read != unit.num_rows:
+    if read != unit.num_rows and read < most_read_rows:
         raise UnreadableError(
             f"{source.name}: the file holds {read} rows and held {unit.num_rows} when the job was planned; "
             "start with --restart"
@@ -211,6 +217,16 @@ def _counted(
             f"{unit.source.name}: row groups {unit.first_group} to {unit.end_group - 1} hold {read} "
             f"rows, their footer says {expected}; the file is damaged: write it anew"
         )
+
+
+def _at_most(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The batches up to the one with this row."""
+    read = 0
+    for batch in batches:
+        yield batch
+        read += batch.num_rows
+        if read >= rows:
+            return
 
 
 def _promising(source: SourceFile, layout: Layout, schema: pa.Schema, groups: list[int]) -> list[int]:

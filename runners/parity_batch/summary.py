@@ -5,8 +5,10 @@ from __future__ import annotations
 import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
+
+from parity.memory import peak_bytes
+from parity.sizing import Sizing
 
 _STEPS = {
     "read": ("reading the inputs", "fewer --columns, or storage that reads faster, would help"),
@@ -45,6 +47,8 @@ class Summary:
         engine: what spread the units.
         notes: what differed between files and was made one by rule.
         skipped_files: the files that could not be read and were left out, whole or in part, with the reason.
+        batch_rows: rows in a micro-batch.
+        sizing: how these were decided, where they were to be measured.
     """
 
     output: str
@@ -62,6 +66,8 @@ class Summary:
     engine: str = "local"
     notes: Sequence[str] = ()
     skipped_files: Mapping[str, str] = field(default_factory=dict[str, str])
+    batch_rows: int = 0
+    sizing: Sizing | None = None
 
     @property
     def failed_rows(self) -> int:
@@ -90,7 +96,8 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON has it."""
-        return {**asdict(self), "bottleneck": self.bottleneck}
+        sizing = None if self.sizing is None else self.sizing.to_json()
+        return {**asdict(self), "sizing": sizing, "bottleneck": self.bottleneck}
 
     def describe(self) -> str:
         """The summary in a few lines for people."""
@@ -105,6 +112,8 @@ class Summary:
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
             lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
+        if self.sizing is not None:
+            lines.append(f"--batch-rows {self.sizing}")
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -115,10 +124,4 @@ def peak_rss_bytes() -> int:
 
     From /proc where there is one: `getrusage` also counts what the parent had in use when it forked.
     """
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak_bytes() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

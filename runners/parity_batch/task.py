@@ -116,6 +116,10 @@ class UnitTask:
         with self._engines.taken(engines, self._enter):
             pass
 
+    def adopt(self, engine: Engine) -> None:
+        """Take over an engine of this handler and profile, entered, in place of loading one more."""
+        self._engines.add(engine)
+
     def close(self) -> None:
         """Let go of what was loaded here."""
         self._engines.close()
@@ -166,6 +170,10 @@ class _Engines:
                 self._free += taken
             with self._entering:
                 self._callers -= 1
+
+    def add(self, engine: Engine) -> None:
+        with self._lock:
+            self._free.append(engine)
 
     def close(self) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -265,14 +265,7 @@ class UnitScorer:
     def _score_group(self, engine: Engine, rows: pa.RecordBatch, pace: Pace, mine: Tally) -> Result:
         """The result of one or more micro-batches, each of which the handler sees as one."""
         started = time.perf_counter()
-        decoded = self._decoded(rows, mine)
-        if decoded.errors and rows.num_rows > self.batch_rows:  # each micro-batch keeps its own good rows
-            starts = range(0, rows.num_rows, self.batch_rows)
-            pieces = [rows.slice(start, self.batch_rows) for start in starts]
-            results = [engine.score(self._decoded(piece, mine)) for piece in pieces]
-            result = Result.concat(results, engine.loaded.outputs)
-        else:
-            result = engine.score(decoded, most_rows=self.batch_rows)
+        result = score_group(engine, rows, self.batch_rows, lambda piece: self._decoded(piece, mine))
         pace.took(time.perf_counter() - started)
         return result
 
@@ -344,6 +337,18 @@ def _kept(
     for rows in batches:
         waiting.append(rows)
         yield rows
+
+
+def score_group(
+    engine: Engine, rows: pa.RecordBatch, batch_rows: int, decode: Callable[[pa.RecordBatch], Decoded]
+) -> Result:
+    """The result of rows of which the handler sees `batch_rows` at a time, as if each so many came alone."""
+    decoded = decode(rows)
+    if not decoded.errors or rows.num_rows <= batch_rows:
+        return engine.score(decoded, most_rows=batch_rows)
+    # Each micro-batch keeps its own good rows.
+    pieces = [rows.slice(start, batch_rows) for start in range(0, rows.num_rows, batch_rows)]
+    return Result.concat([engine.score(decode(piece)) for piece in pieces], engine.loaded.outputs)
 
 
 def decoded_rows(inputs: Schema, rows: pa.RecordBatch, layout: Layout) -> Decoded:

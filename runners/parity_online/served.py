@@ -28,6 +28,7 @@ from parity.handler import LoadedHandler
 from parity.pipeline import Overlapped
 from parity.profile import Profile
 from parity.result import Result
+from parity.sizing import Sizing
 from parity_online import logs
 from parity_online.capturing import open_capture
 from parity_online.driver import Driver
@@ -38,7 +39,6 @@ from parity_online.remote import RemoteEngine, ReplicaDiedError
 from parity_online.settings import ModelSettings
 from parity_online.shapes import ShapeKeys
 from parity_online.size_records import record, recorded
-from parity_online.sizing import Sizing
 from parity_online.slot import LOOP_BATCH_LIMIT_S, LOOP_BATCH_TOLERATED_S, LoopSlot, SlotKind
 from parity_online.slots import RunBatch, SlotHungError, Slots
 from parity_online.trace import Ran
@@ -186,7 +186,7 @@ class ServedModel:
             known = recorded(engine, settings)
             if known is not None:
                 sizings.append(known)
-                return warm_up(engine, known.max_batch)
+                return warm_up(engine, known.rows)
             sizings.append(size_up(engine, settings))
             measured.append(engine)
             return sizings[-1].batch_s
@@ -202,8 +202,8 @@ class ServedModel:
         )
         batch_s = await slots.open(warm)
         if sizings:  # one a slot; each must keep its promise
-            self.sizing = min(sizings, key=lambda sizing: sizing.max_batch)
-            self.settings = settings.sized(self.sizing.max_batch)
+            self.sizing = min(sizings, key=lambda sizing: sizing.rows)
+            self.settings = settings.sized(self.sizing.rows)
             if settings.record_max_batch:
                 for engine in {engine.profile.device: engine for engine in measured}.values():
                     await asyncio.to_thread(record, engine, settings, self.sizing)
@@ -212,7 +212,7 @@ class ServedModel:
                 "event=sized model=%s version=%s max_batch=%d how=%s",
                 logs.text(self.name),
                 logs.text(self.version),
-                self.sizing.max_batch,
+                self.sizing.rows,
                 logs.text(str(self.sizing)),
             )
         wanted = "thread" if settings.replicas or settings.preprocess_workers else settings.slot

@@ -34,7 +34,7 @@ class ModelSettings:
 
     Attributes:
         max_batch: most rows in a batch; "auto" measures it while the handler warms up, see
-            `parity_online.sizing`.
+            `parity.sizing`.
         record_max_batch: keep what "auto" measured beside the handler, so that the next start takes it; see
             `parity_online.size_records`. A record that is there and holds is taken in any case.
         slo_ms: how long a request should take at most, for "auto": a batch may take half of it, since a

@@ -21,11 +21,11 @@ from parity.durable import write_json
 from parity.errors import ConfigError
 from parity.exact.conditions import Conditions, comparable, conditions_of
 from parity.exact.places import FOLDER, certificate_place, shown_path
+from parity.memory import total_bytes
+from parity.sizing import Sizing, Timing
 from parity_online import logs
-from parity_online.memory import total_bytes
 from parity_online.place import EngineLike
 from parity_online.settings import ModelSettings
-from parity_online.sizing import Sizing, Timing
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def record(engine: EngineLike, settings: ModelSettings, sizing: Sizing) -> None:
                 "profile": engine.profile.name,
                 "version": engine.loaded.version,
                 **now.to_dict(),
-                "sizing": sizing.to_json(),
+                "sizing": sizing.to_json("max_batch"),
             },
         )
     except (OSError, ConfigError) as exc:

@@ -154,7 +154,7 @@ def _described(model: ServedModel, models: Models) -> dict[str, Any]:
         "reason": model.reason,
         "goldens": model.goldens,
         "max_batch": model.settings.most_rows,
-        "sizing": None if model.sizing is None else model.sizing.to_json(),
+        "sizing": None if model.sizing is None else model.sizing.to_json("max_batch"),
         "preprocess_workers": model.settings.preprocess_workers,
         "device": ", ".join(model.devices),
         "device_slots": {},

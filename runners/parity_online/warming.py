@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 
 from parity import golden
 from parity.batch import Batch
 from parity.errors import GoldenError
 from parity.examples import example_batch
 from parity.failures import unlogged
-from parity_online.memory import peak_bytes, room_bytes
+from parity.memory import larger_batch_fits
+from parity.sizing import Sizing, Timing, choose, sizes_to_try
 from parity_online.place import EngineLike
 from parity_online.remote import RemoteEngine
 from parity_online.settings import ModelSettings
-from parity_online.sizing import Sizing, choose, sizes_to_try
 
 _TIMED_RUNS = 5
 _LEAST_RUNS = 2
 _RUNS_S = 1.0
-_ROOM_SHARE = 0.5
-"""How much of the memory that is left a larger batch may take while its size is looked for."""
 
 
 def warm_up(engine: EngineLike, max_batch: int) -> float:
@@ -58,26 +55,13 @@ def size_up(engine: EngineLike, settings: ModelSettings) -> Sizing:
                 times.append(_timed(engine, batch))
         return min(times)
 
-    has_memory = _memory_guard(engine, max(1, settings.replicas))
-    return choose(time_s, sizes, allowed_s=settings.batch_allowed_s, has_memory=has_memory)
-
-
-def _memory_guard(engine: EngineLike, slots: int) -> Callable[[int, int], bool]:
-    """Whether the next size fits, when its batch takes memory as the size before did, and all slots do so.
-
-    Where the system tells nothing, everything fits.
-    """
     pid = engine.pid if isinstance(engine, RemoteEngine) else None
-    at_first = peak_bytes(pid)
+    fits = larger_batch_fits(pid, max(1, settings.replicas))
 
-    def has_memory(measured: int, rows: int) -> bool:
-        peak, room = peak_bytes(pid), room_bytes()
-        if at_first is None or peak is None or room is None:
-            return True
-        more = (peak - at_first) * (rows / measured - 1)
-        return more * slots <= room * _ROOM_SHARE
+    def refused(last: Timing, size: int) -> str:
+        return "" if fits(last.rows, size) else f"a batch of {size} may not fit into memory"
 
-    return has_memory
+    return choose(time_s, sizes, allowed_s=settings.batch_allowed_s, refused=refused)
 
 
 def _rows_to_run(engine: EngineLike, rows: int) -> Batch:

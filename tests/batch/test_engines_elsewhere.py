@@ -14,7 +14,7 @@ import pytest
 
 from parity_batch import status
 from tests.batch.buckets import Bucket
-from tests.batch.jobs import ORDERS, contents, orders, run
+from tests.batch.jobs import ORDERS, TRAYS, contents, orders, read_parts, run, write_numbers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -86,3 +86,15 @@ def test_an_object_store_is_read_and_written_by_an_engine_and_a_job_there_is_con
     assert json.loads(again.stdout)["resumed_parts"] == 2
     assert status(bucket.url("there")).state == "complete"
     assert pq.read_table(tmp_path / "here").num_rows == 120
+
+
+def test_workers_of_an_engine_use_the_size_that_was_measured_once(engine: str, tmp_path: Path) -> None:
+    write_numbers(tmp_path / "in", range(3000), range(3000))
+    arguments = (TRAYS, tmp_path / "in", tmp_path / "out", "--batch-rows", "auto", "--engine", engine)
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rows = told["batch_rows"]
+    assert told["sizing"]["measured"][0]["rows"] == 64
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["batch_rows"] == rows
+    assert set(read_parts(tmp_path / "out").column("rows").to_pylist()) == {rows, 3000 % rows} - {0}

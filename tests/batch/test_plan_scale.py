@@ -84,7 +84,9 @@ def test_each_file_costs_the_same(tmp_path: Path, shape: str) -> None:
             ready = prepare(inputs, ORDERS, ["id"], None, None)
             assert len(ready.plan.units) == count
             for _ in range(2):  # a new folder, and one to be continued
-                with open_folder(tmp_path / f"{label}-out", ready.plan, ready.manifest) as folder:
+                with open_folder(
+                    tmp_path / f"{label}-out", ready.plan, lambda _: ready.manifest(ready.default_rows)
+                ) as folder:
                     assert len(list(folder.all_finished(unit.part for unit in ready.plan.units))) == count
             assert status(tmp_path / f"{label}-out").units == count
 

@@ -12,12 +12,12 @@ from parity.cli import app
 from parity.engine import Engine
 from parity.errors import ConfigError
 from parity.handler import LoadedHandler
+from parity.memory import total_bytes
 from parity.registry import load_handler
-from parity_online.memory import total_bytes
+from parity.sizing import Sizing, Timing
 from parity_online.process import ServerProcess
 from parity_online.settings import ModelSettings
 from parity_online.size_records import record, recorded
-from parity_online.sizing import Sizing, Timing
 from tests.online.serving import HANDLERS, ask
 
 AUTO = ["--max-batch", "auto"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 _KIB = 1024
 _CGROUP = Path("/sys/fs/cgroup")
+_ROOM_SHARE = 0.5
+"""How much of the memory that is left a larger batch may take while its size is looked for."""
 
 
 def peak_bytes(pid: int | None = None, *, proc: Path = Path("/proc")) -> int | None:
@@ -25,6 +28,26 @@ def total_bytes(*, proc: Path = Path("/proc"), cgroup: Path = _CGROUP) -> int | 
     found = [_field(proc / "meminfo", "MemTotal"), _limit_of_container(cgroup)]
     told = [total for total in found if total is not None]
     return min(told) if told else None
+
+
+def larger_batch_fits(
+    pid: int | None = None, slots: int = 1, *, proc: Path = Path("/proc"), cgroup: Path = _CGROUP
+) -> Callable[[int, int], bool]:
+    """Whether, after a batch of so many rows in a process, one of so many more fits into memory, too.
+
+    It does when it takes memory as the batch before did, and so do as many slots at once. Where the system
+    tells nothing, everything fits.
+    """
+    at_first = peak_bytes(pid, proc=proc)
+
+    def fits(measured: int, rows: int) -> bool:
+        peak, room = peak_bytes(pid, proc=proc), room_bytes(proc=proc, cgroup=cgroup)
+        if at_first is None or peak is None or room is None:
+            return True
+        more = (peak - at_first) * (rows / measured - 1)
+        return more * slots <= room * _ROOM_SHARE
+
+    return fits
 
 
 def _left_in_container(cgroup: Path) -> int | None:
