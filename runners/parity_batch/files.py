@@ -14,7 +14,18 @@ from pathlib import Path
 
 from parity.errors import DatasetError, did_you_mean
 from parity_batch.formats import FORMATS, PARQUET, format_of, named
-from parity_batch.places import Place, below, beside, is_url, names_in, shown_place, without_secrets
+from parity_batch.places import (
+    Place,
+    above_of,
+    below,
+    beside,
+    is_folder,
+    is_url,
+    local_path,
+    names_in,
+    shown_place,
+    without_secrets,
+)
 
 DELTA_LOG = "_delta_log"
 ICEBERG_METADATA = ".metadata.json"
@@ -70,6 +81,8 @@ def find_files(inputs: Sequence[str | Path], input_format: str | None = None) ->
     for text, (base, paths) in zip(inputs, found, strict=True):
         for path in paths:
             real = real_path(path, folders)
+            if real != path.absolute():  # a link, which may lead into a table
+                _refuse_inside_table(str(text), real.parent, checked)
             if real in seen:
                 raise DatasetError(f"{path} is named twice, by {seen[real]} and by {text}; name it once")
             seen[real] = str(text)
@@ -114,10 +127,43 @@ def _refuse_inside_table(text: str, base: Path, checked: set[Path]) -> None:
             return
         checked.add(above)
         if (kind := table_kind(above)) is not None:
-            raise DatasetError(
-                f"input {text!r} lies in the {kind} table {str(above)!r}, some of whose files may hold rows "
-                "that were deleted; name the table, and choose rows with --where"
-            )
+            raise _inside(text, kind, str(above))
+
+
+def _inside(text: str, kind: str, table: str) -> DatasetError:
+    return DatasetError(
+        f"input {text!r} lies in the {kind} table {table!r}, some of whose files may hold rows that were "
+        "deleted; name the table, and choose rows with --where"
+    )
+
+
+def _refuse_inside_table_at(url: str, checked_urls: set[str], checked: set[Path]) -> None:
+    """The same for what a URL names; what may not be asked, as all above one's own folder, is no table."""
+    if (path := local_path(url)) is not None:
+        for place in (path, path.resolve()):
+            _refuse_inside_table(without_secrets(url), place.parent, checked)
+        return
+    for above in above_of(url):
+        if above in checked_urls:
+            return
+        checked_urls.add(above)
+        kind = None
+        if is_folder(beside(above, DELTA_LOG)):
+            kind = "Delta Lake"
+        elif is_folder(metadata := beside(above, "metadata")) and any(
+            name.endswith(ICEBERG_METADATA) for name in names_in(metadata)
+        ):
+            kind = "Iceberg"
+        if kind is not None:
+            raise _inside(without_secrets(url), kind, without_secrets(above))
+
+
+def _refuse_links_into_table(url: str, places: Sequence[str], checked: set[Path]) -> None:
+    folders: dict[Path, Path] = {}
+    for place in places:
+        path = local_path(place)
+        if path is not None and (real := real_path(path, folders)) != path:
+            _refuse_inside_table(url, real.parent, checked)
 
 
 def _of_one_format(files: list[InputFile]) -> list[InputFile]:
@@ -137,9 +183,12 @@ def _of_one_format(files: list[InputFile]) -> list[InputFile]:
 def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
     files: list[InputFile] = []
     seen: dict[str, str] = {}
+    checked_urls: set[str] = set()
+    checked: set[Path] = set()
     for url in urls:
         if glob.has_magic(url.partition("?")[0]):
             raise DatasetError(f"input {without_secrets(url)!r}: globs are for paths; name the folder")
+        _refuse_inside_table_at(url, checked_urls, checked)
         found = below(url)
         if not (len(found) == 1 and found[0][0] == url):
             logs = [name for _, name in found if f"/{DELTA_LOG}/" in name or name.endswith(ICEBERG_METADATA)]
@@ -147,6 +196,8 @@ def _at_urls(urls: Sequence[str], input_format: str | None) -> list[InputFile]:
                 raise DatasetError(
                     f"{without_secrets(url)} holds a table, with the log {logs[0]}; name the table itself"
                 )
+            if local_path(url) is not None:
+                _refuse_links_into_table(url, [place for place, _ in found], checked)
             found = [
                 (place, name)
                 for place, name in found

@@ -129,6 +129,29 @@ def beside(folder: Place, name: str) -> Place:
     return f"{base.rstrip('/')}/{spelled(name)}{mark}{options}"
 
 
+def above_of(url: str) -> list[str]:
+    """The URLs of the folders that a URL lies in, the nearest first, the bucket or host last."""
+    base, mark, options = url.partition("?")
+    scheme, separator, path = base.partition("://")
+    parts = path.rstrip("/").split("/")
+    return [
+        f"{scheme}{separator}{'/'.join(parts[:end])}{mark}{options}"
+        for end in range(len(parts) - 1, 0, -1)
+        if parts[end - 1]
+    ]
+
+
+def is_folder(url: str) -> bool:
+    """Whether something lies below a URL; False where it may not be asked."""
+    import pyarrow.fs as pafs
+
+    files, path = file_system(url)
+    try:
+        return files.get_file_info(path).type == pafs.FileType.Directory
+    except Exception:  # noqa: BLE001 - libraries of file systems have errors of their own
+        return False
+
+
 def names_in(folder: Place) -> list[str]:
     """What lies directly in a folder, sorted; nothing where there is none.
 
