@@ -71,7 +71,7 @@ class OutputFolder:
     Args:
         place: where it is.
         job: digest of the job.
-        holder: the mark of the process that holds it, where the store has such marks.
+        holder: the mark of the process that holds it; without one nothing is checked.
     """
 
     def __init__(self, place: Place, job: str, holder: str = "") -> None:
@@ -94,12 +94,11 @@ class OutputFolder:
         """Look whether this process still holds the folder, right before a file is put there.
 
         Raises:
-            DatasetError: another process has taken the folder over, or the folder cannot be asked.
+            DatasetError: another process has taken the folder over, it is not there any more, or it cannot be
+                asked.
         """
-        try:
+        with self._told():
             self._check_holder()
-        except OSError as exc:
-            raise _unwritable(self.store, exc) from exc
 
     def remove_errors(self, name: str) -> None:
         """Remove the failed rows that an earlier run of a unit left.
@@ -107,23 +106,23 @@ class OutputFolder:
         Raises:
             DatasetError: another process has taken the folder over, or the file cannot be removed.
         """
-        self.check_held()
-        try:
+        with self._told():
+            self._check_holder()
             self.errors(name).remove()
-        except OSError as exc:
-            raise _unwritable(self.store, exc) from exc
 
-    def record(self, name: str, record: UnitRecord) -> None:
-        """Note a unit as finished; its files must be in place.
+    def record(self, name: str, rows: int, row_errors: Mapping[str, int]) -> None:
+        """Note a unit as finished; its part must be in place, and so must the rows that failed.
 
         Raises:
-            DatasetError: another process has taken the folder over, or the record cannot be written.
+            DatasetError: another process has taken the folder over, it is not there any more, or the record
+                cannot be written.
         """
-        try:
+        with self._told():
+            errors = FileRecord.of(self.errors(name)) if row_errors else None
+            found = UnitRecord(self.job, rows, dict(row_errors), FileRecord.of(self.part(name)), errors)
             self._check_holder()
-            self.store.write(record_name(name), _json(asdict(record)))
-        except OSError as exc:
-            raise _unwritable(self.store, exc) from exc
+            self.store.write(record_name(name), _json(asdict(found)))
+            self._check_holder()
 
     def finished(self, name: str) -> UnitRecord | None:
         """The record of a finished unit whose files are as they were written; None when it is to be done."""
@@ -146,8 +145,14 @@ class OutputFolder:
         return record
 
     def all_finished(self, names: Iterable[str]) -> Iterator[UnitRecord | None]:
-        """`finished` of each unit, in order; None, too, where failed rows lie there that its record lacks."""
-        there, failed = set(self.store.names(UNITS)), set(self.store.names(ERRORS))
+        """`finished` of each unit, in order; None, too, where failed rows lie there that its record lacks.
+
+        Raises:
+            DatasetError: the folder is not there any more, or cannot be listed.
+        """
+        with self._told():
+            self._check_holder()
+            there, failed = set(self.store.names(UNITS)), set(self.store.names(ERRORS))
 
         def one(name: str) -> UnitRecord | None:
             record = self.finished(name) if PurePosixPath(record_name(name)).name in there else None
@@ -167,10 +172,8 @@ class OutputFolder:
 
     def reopen(self) -> None:
         """Take back the mark of completeness, before a part is written; raises DatasetError."""
-        try:
+        with self._told():
             self.store.remove(SUCCESS)
-        except OSError as exc:
-            raise _unwritable(self.store, exc) from exc
 
     def complete(
         self, summary: Mapping[str, Any], *, parts: Sequence[str] = (), success: bool = True
@@ -184,20 +187,21 @@ class OutputFolder:
 
         Raises:
             DatasetError: another process has taken the folder over or put a file of its own in place of
-                one, or the folder cannot be written to.
+                one, the folder is not there any more, or it cannot be written to.
         """
-        try:
+        with self._told():
             self._check_holder()
-            if self.holder:
+            if not self.store.is_exclusive:
                 self._check_parts(parts)
-            if self.holder and job_of(read_manifest(self.store)) != self.job:
-                raise DatasetError(f"output folder {self.store.shown}: its manifest is another job's by now")
+                if job_of(read_manifest(self.store)) != self.job:
+                    raise DatasetError(
+                        f"output folder {self.store.shown}: its manifest is another job's by now"
+                    )
             self.store.write(SUMMARY, _json(summary))
             if success:
                 self.store.write(SUCCESS, b"")
             self.store.settle()
-        except OSError as exc:
-            raise _unwritable(self.store, exc) from exc
+            self._check_holder()
 
     def _check_parts(self, parts: Sequence[str]) -> None:
         other = [name for name, found in zip(parts, self.all_finished(parts), strict=True) if found is None]
@@ -209,11 +213,15 @@ class OutputFolder:
             )
 
     def _check_holder(self) -> None:
-        if self.holder and self.store.holder() != self.holder:
-            raise DatasetError(
-                f"output folder {self.store.shown}: another process has taken this job over; this one ends, "
-                "and the parts that are finished stay"
-            )
+        if self.holder:
+            self.store.check(self.holder)
+
+    @contextlib.contextmanager
+    def _told(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise _unwritable(self.store, exc) from exc
 
 
 def record_name(part: str) -> str:

@@ -71,11 +71,8 @@ class SourceFile:
         return {unquote(key): None if value == HIVE_NULL else unquote(value) for key, _, value in pairs}
 
     def unchanged(self) -> bool:
-        """Whether the file still has this stamp."""
-        try:
-            return stamp_of(self.path) == self.stamp
-        except OSError:
-            return False
+        """Whether the file still has this stamp; raises OSError where it is not there or cannot be asked."""
+        return stamp_of(self.path) == self.stamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,11 +141,13 @@ def above_of(url: str) -> list[str]:
     ]
 
 
-def is_folder(url: str) -> bool:
-    """Whether something lies below a URL; False where it may not be asked."""
+def is_folder(place: Place) -> bool:
+    """Whether something lies below a place; False where it may not be asked."""
+    if isinstance(place, Path):
+        return place.is_dir()
     import pyarrow.fs as pafs
 
-    files, path = file_system(url)
+    files, path = file_system(place)
     try:
         return files.get_file_info(path).type == pafs.FileType.Directory
     except Exception:  # noqa: BLE001 - libraries of file systems have errors of their own

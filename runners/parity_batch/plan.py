@@ -23,6 +23,7 @@ from parity_batch.files import InputFile, find_files
 from parity_batch.footers import Source, SourceFile, read_source
 from parity_batch.formats import CSV, PARQUET, TEXT_FORMATS
 from parity_batch.layout import Layout, check_columns, fit, mapping_of
+from parity_batch.lost import is_lost, lost
 from parity_batch.places import Place, place_of
 from parity_batch.tables import Table, find_table
 from parity_batch.text_types import text_columns
@@ -153,6 +154,8 @@ def make_plan(
         try:
             return read_source(file, wanted) if file.format == PARQUET else probe(file, text, wanted)
         except DatasetError as exc:
+            if isinstance(exc.__cause__, OSError) and is_lost(file.path, exc.__cause__):
+                raise lost(file.name, file.path, exc.__cause__) from exc
             return str(exc)
 
     found: list[Source | str] = []

@@ -27,8 +27,9 @@ from parity.profile import Profile
 from parity.sizing import Sizing, Timing, choose, sizes_to_try
 from parity_batch.groups import MOST_BATCHES, Pace
 from parity_batch.local import default_workers
+from parity_batch.lost import UnreadableError
 from parity_batch.prepared import Prepared
-from parity_batch.stream import UnreadableError, read_unit
+from parity_batch.stream import read_unit
 from parity_batch.unit import decoded_rows, score_group
 
 LEAST_ROWS, MOST_ROWS = 64, 16384

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, TypeVar, cast
 
 from parity.durable import is_temporary, locked, publish, sync_folder, temporary, write_bytes
@@ -56,28 +56,35 @@ class Store(Protocol):
     Attributes:
         place: where it is, for another process.
         shown: where it is, for people.
+        is_exclusive: whether no other process can write to it while it is held.
     """
 
     place: Place
     shown: str
+    is_exclusive: bool
 
     def make(self) -> None:
         """Make the folder; raises OSError where that cannot be."""
 
     def held(self, examine: Callable[[], None]) -> contextlib.AbstractContextManager[str]:
-        """Hold the folder for a job, and give the mark of who holds it.
+        """Hold the folder for a job, and give its mark, or that of who holds it.
 
         On a disk another process is refused for as long (DatasetError). An object store cannot refuse; there
-        the newest process takes over, and `holder` tells the older one.
+        the newest process takes over, and `check` tells the older one.
 
         Args:
             examine: raises where the folder must not be held.
         """
         ...
 
-    def holder(self) -> str:
-        """The mark of the process that holds the folder."""
-        ...
+    def check(self, holder: str) -> None:
+        """Look whether the folder is still the one that was held with this mark.
+
+        Raises:
+            DatasetError: another process has taken it over, or it is not there any more: a mount was lost,
+                and what lies below is another folder.
+            OSError: it cannot be asked.
+        """
 
     def in_use(self) -> bool | None:
         """Whether a process holds the folder; None where the store cannot tell."""
@@ -175,7 +182,12 @@ class _LocalDraft:
 
 
 class LocalStore:
-    """A folder on a disk; see `Store`."""
+    """A folder on a disk; see `Store`.
+
+    Once it is made the folder itself is never made again: it is where a mount was lost.
+    """
+
+    is_exclusive = True
 
     def __init__(self, folder: Path) -> None:
         self.place: Place = folder.absolute()
@@ -191,10 +203,14 @@ class LocalStore:
     def held(self, examine: Callable[[], None]) -> Generator[str]:
         with locked(self._folder / LOCK):
             examine()
-            yield ""
+            if not (mark := self._marked()):  # once for a folder: a finished job is left as it is
+                mark = _mark()
+                (self._folder / LOCK).write_text(mark, encoding="ascii")
+            yield mark
 
-    def holder(self) -> str:
-        return ""
+    def check(self, holder: str) -> None:
+        if self._marked() != holder:
+            raise _gone(self.shown)
 
     def in_use(self) -> bool:
         try:
@@ -207,14 +223,10 @@ class LocalStore:
         return False
 
     def draft(self, name: str) -> Draft:
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _LocalDraft(path, _mark())
+        return _LocalDraft(self._made(name), _mark())
 
     def write(self, name: str, data: bytes) -> None:
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, data, _mark())
+        write_bytes(self._made(name), data, _mark())
 
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
@@ -248,6 +260,20 @@ class LocalStore:
     def settle(self) -> None:
         sync_folder(self._folder)
 
+    def _marked(self) -> str:
+        try:
+            return (self._folder / LOCK).read_text(encoding="ascii", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _made(self, name: str) -> Path:
+        """The path of a name, with the folders that it lies in below this one."""
+        path = self._folder / name
+        if not path.parent.is_dir():
+            for folder in reversed(PurePosixPath(name).parents[:-1]):
+                (self._folder / folder).mkdir(exist_ok=True)
+        return path
+
 
 class _RemoteDraft:
     """Content in a file of this machine that has no name: nothing is left of it, however a process ends."""
@@ -267,6 +293,8 @@ class _RemoteDraft:
 
 class ObjectStore:
     """A folder behind a URL; see `Store`. Parts wait in this machine's folder for temporary files."""
+
+    is_exclusive = False
 
     def __init__(self, url: str) -> None:
         self.place: Place = url
@@ -289,11 +317,16 @@ class ObjectStore:
         self.write(LOCK, mark.encode())
         yield mark
 
-    def holder(self) -> str:
+    def check(self, holder: str) -> None:
         try:
-            return self.read(LOCK).decode(errors="replace")
+            found = self.read(LOCK).decode(errors="replace")
         except FileNotFoundError:
-            return ""
+            raise _gone(self.shown) from None
+        if found != holder:
+            raise DatasetError(
+                f"output folder {self.shown}: another process has taken this job over; this one ends, and "
+                "the parts that are finished stay"
+            )
 
     def in_use(self) -> None:
         return None
@@ -396,6 +429,14 @@ def _with_small_puts(url: str) -> str:
     if url.partition("://")[0] != "s3" or "allow_delayed_open=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}allow_delayed_open=true"
+
+
+def _gone(shown: str) -> DatasetError:
+    return DatasetError(
+        f"output folder {shown} is not the one any more that this job began in: its mount was lost, it was "
+        "moved or removed, or this machine does not see it; the parts that are finished stay there, and when "
+        "it is back the same command continues"
+    )
 
 
 def _mark() -> str:

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parity.codec.rebatch import BATCH_BYTES, rebatch
-from parity.errors import DatasetError
 from parity_batch.containers import PROBLEM, PROBLEM_FIELD, explained, problems_of, read_rows
 from parity_batch.deleted_rows import DeletedFlags, Positions
 from parity_batch.footers import SourceFile
 from parity_batch.formats import PARQUET
 from parity_batch.layout import Layout, with_partition
+from parity_batch.lost import UnreadableError, check_there, damaged
 from parity_batch.places import file_system, open_file
 from parity_batch.plan import Unit
 
@@ -32,10 +32,6 @@ BUFFER_BYTES = 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
 _ENDLESS = 2**62
-
-
-class UnreadableError(DatasetError):
-    """A unit whose file cannot be read, or is not the one that was planned with any more."""
 
 
 def read_unit(
@@ -86,14 +82,13 @@ def read_unit(
                 rows = _chosen(counted, layout, source, [starts[group] for group in groups], deleted)
             yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
-        if not source.unchanged():
-            raise _changed(unit) from exc
+        check_there(source, exc)
         text = " ".join(str(exc).split())
         raise UnreadableError(
             f"{source.name}: row groups {unit.first_group} to {unit.end_group - 1} cannot be read: {text}; "
-            "the file is damaged: write it anew and start with --restart, or leave it out"
+            f"{damaged(exc)}"
         ) from exc
-    check_unchanged(unit)
+    check_there(unit.source)
 
 
 def _read_container(
@@ -122,13 +117,11 @@ def _read_container(
         rows = kept_rows(_at_most(counted(), most_read_rows), layout, source, unit.num_rows)
         yield from rebatch(rows, batch_rows, most_bytes, together)
     except (OSError, pa.ArrowException) as exc:
-        if not source.unchanged():
-            raise _changed(unit) from exc
+        check_there(source, exc)
         raise UnreadableError(
-            f"{source.name}: cannot be read as {source.format}: {explained(exc)}; the file is damaged: write "
-            "it anew and start with --restart, or leave it out"
+            f"{source.name}: cannot be read as {source.format}: {explained(exc)}; {damaged(exc)}"
         ) from exc
-    check_unchanged(unit)
+    check_there(unit.source)
     if read != unit.num_rows and read < most_read_rows:
         raise UnreadableError(
             f"{source.name}: the file holds {read} rows and held {unit.num_rows} when the job was planned; "
@@ -333,20 +326,7 @@ def _cast(array: Any, field: pa.Field[Any], source: SourceFile) -> Any:
         ) from exc
 
 
-def check_unchanged(unit: Unit) -> None:
-    """Raise UnreadableError when a unit's file is not the one that was planned with any more."""
-    if not unit.source.unchanged():
-        raise _changed(unit)
-
-
 def _rows_a_read(unit: Unit, batch_rows: int) -> int:
     """Rows to decode at once: few enough to be small, enough that the cost of a call does not show."""
     row_bytes = max(1, unit.size_bytes // max(1, unit.num_rows))
     return max(1, min(_MICRO_BATCHES_A_READ * batch_rows, READ_BYTES // row_bytes))
-
-
-def _changed(unit: Unit) -> UnreadableError:
-    return UnreadableError(
-        f"{unit.source.name}: the file was changed while it was scored; start again with --restart when "
-        "it is complete"
-    )

@@ -17,8 +17,8 @@ from parity.output_form import OutputForm
 from parity.profile import Profile
 from parity_batch.folder import OutputFolder
 from parity_batch.layout import Layout
+from parity_batch.lost import UnreadableError
 from parity_batch.plan import Unit
-from parity_batch.stream import UnreadableError
 from parity_batch.summary import peak_rss_bytes
 from parity_batch.unit import Tally, UnitReport, UnitScorer
 

@@ -27,13 +27,14 @@ from parity.result import Result, empty_batch
 from parity.schema import Schema
 from parity.scored import error_rows, errors_schema, part_rows, part_schema
 from parity_batch.containers import problems_of
-from parity_batch.folder import FileRecord, OutputFolder, UnitRecord
+from parity_batch.folder import OutputFolder
 from parity_batch.groups import Pace
 from parity_batch.layout import Layout
+from parity_batch.lost import check_there
 from parity_batch.parts import PartWriter
 from parity_batch.plan import Unit
 from parity_batch.reasons import kind_of
-from parity_batch.stream import ROW, check_unchanged, read_unit, with_absent
+from parity_batch.stream import ROW, read_unit, with_absent
 
 _AHEAD = 4
 """Groups in flight beside those that are being scored."""
@@ -221,7 +222,7 @@ class UnitScorer:
                     tally.count(result.num_rows, found, seconds)
                 self.tally.check(_last_failed(source.name, place, positions, result))
             # Once more: the reader, ahead of the model, was done with the file long ago.
-            check_unchanged(unit)
+            check_there(source)
             if failed.rows:
                 self.folder.check_held()
                 failed.commit()
@@ -229,10 +230,7 @@ class UnitScorer:
                 self.folder.remove_errors(unit.part)
             self.folder.check_held()
             part.commit()
-        errors = FileRecord.of(errors_file) if failed.rows else None
-        kinds = dict(sorted(mine.row_errors.items()))
-        record = UnitRecord(self.folder.job, part.rows, kinds, FileRecord.of(part_file), errors)
-        self.folder.record(unit.part, record)
+        self.folder.record(unit.part, part.rows, dict(sorted(mine.row_errors.items())))
 
     def _lengths(self, rows: int) -> list[int]:
         """The rows of each micro-batch of a group."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 HANDLERS = Path(__file__).parent / "handlers"
 ORDERS = HANDLERS / "orders"
+TRAYS = HANDLERS / "trays"
 
 
 def orders(rows: int, first: int = 0) -> pa.Table:
@@ -38,6 +39,15 @@ def write_orders(folder: Path, sizes: tuple[int, ...], row_group_rows: int = 700
         tables.append(table)
         first += size
     return pa.concat_tables(tables)
+
+
+def write_numbers(folder: Path, *files: Iterable[int], row_group_rows: int = 3000) -> Path:
+    """A dataset for the `trays` handler, a file for each run of numbers; the folder."""
+    folder.mkdir(exist_ok=True)
+    for position, numbers in enumerate(files):
+        table = pa.table({"x": pa.array(list(numbers), pa.int64())})
+        pq.write_table(table, folder / f"{position}.parquet", row_group_size=row_group_rows)
+    return folder
 
 
 def expected_total(table: pa.Table, factor: float = 2.5) -> np.ndarray:

@@ -6,7 +6,6 @@ import json
 import logging
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,10 @@ from parity_batch import Settings, preview, score, sizing, stream
 from parity_batch.page import page
 from parity_batch.prepared import prepare
 from parity_batch.sizing import sample_rows, size_up, sizes_of
-from tests.batch.jobs import HANDLERS, command, contents, read_parts, run, run_and_kill
+from tests.batch.jobs import TRAYS, command, contents, read_parts, run, run_and_kill, write_numbers
 from tests.batch.test_engines import Processes
 
-TRAYS = HANDLERS / "trays"
 AUTO = Settings(batch_rows="auto")
-
-
-def write_numbers(folder: Path, *files: Iterable[int], row_group_rows: int = 3000) -> Path:
-    folder.mkdir(exist_ok=True)
-    for position, numbers in enumerate(files):
-        table = pa.table({"x": pa.array(list(numbers), pa.int64())})
-        pq.write_table(table, folder / f"{position}.parquet", row_group_size=row_group_rows)
-    return folder
 
 
 def manifest_rows(output: Path) -> int:
@@ -143,6 +133,7 @@ def test_rows_that_fail_while_measuring_are_told_once(
     assert failed["auto"] == failed["given"] == list(range(7, 4000, 500))
 
 
+@pytest.mark.slow
 def test_a_dry_run_measures_and_tells(tmp_path: Path) -> None:
     write_numbers(tmp_path / "in", range(3000))
     found = preview(tmp_path / "in", TRAYS, settings=AUTO)
@@ -187,7 +178,7 @@ def test_a_condition_that_holds_late_does_not_read_up_to_there(
     if form == "arrow":
         inputs = tmp_path / "rows.arrow"
         table = pq.read_table(tmp_path / "in")
-        with pa.ipc.new_file(inputs, table.schema) as writer:
+        with pa.ipc.new_file(str(inputs), table.schema) as writer:
             writer.write_table(table, max_chunksize=1000)
     first = sample_rows(ready(inputs, where="x < 1 or x > 300000"))
     assert first is not None

@@ -1,0 +1,94 @@
+"""An input that cannot be read: is it damaged, changed or removed, or was the way to it lost?
+
+What is damaged stays so, and `--on-file-error skip` leaves it out. Where a mount or a connection was lost
+every other file is lost, too, and is whole again when it is back: that ends the job, and skips nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from parity.errors import DatasetError
+from parity_batch.footers import SourceFile
+from parity_batch.places import Place, shown_place
+
+_LOST = (
+    errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN,
+    errno.ENETUNREACH, errno.ENETRESET, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET,
+    errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.EREMOTEIO,
+)  # fmt: skip
+"""What the system says of a mount or a connection, and never of a file."""
+
+
+class UnreadableError(DatasetError):
+    """A unit whose file cannot be read, or is not the one that was planned with any more."""
+
+
+class LostError(DatasetError):
+    """An input that is out of reach, as others beside it are."""
+
+
+def check_there(source: SourceFile, read_error: BaseException | None = None) -> None:
+    """Look whether a file is still what it was when the job was planned.
+
+    Args:
+        source: the file.
+        read_error: what came of reading it.
+
+    Raises:
+        LostError: it is out of reach.
+        UnreadableError: it was changed or removed.
+    """
+    try:
+        if not source.unchanged():
+            raise UnreadableError(
+                f"{source.name}: the file was changed while it was scored; start again with --restart when "
+                "it is complete"
+            )
+    except FileNotFoundError as exc:
+        if is_lost(source.path, exc):
+            raise lost(source.name, source.path, exc) from exc
+        raise UnreadableError(
+            f"{source.name}: the file was removed while it was scored; start again with --restart, or when "
+            "it is there again without"
+        ) from exc
+    except OSError as exc:
+        raise lost(source.name, source.path, exc) from exc
+    if isinstance(read_error, OSError) and is_lost(source.path, read_error):
+        raise lost(source.name, source.path, read_error) from read_error
+
+
+def is_lost(place: Place, exc: OSError) -> bool:
+    """Whether an error of reading a file says that the way to it was lost, and so to those beside it."""
+    if isinstance(exc, FileNotFoundError):
+        return isinstance(place, Path) and not _holds_others(place.parent)
+    return exc.errno in _LOST
+
+
+def lost(name: str, place: Place, exc: OSError) -> LostError:
+    """The error that ends the job."""
+    reason = exc.strerror or " ".join(str(exc).split())
+    return LostError(
+        f"{name}: the file cannot be reached any more at {shown_place(place)}: {reason}; was a mount or a "
+        "connection lost? The parts that are finished stay, and when it is back the same command continues"
+    )
+
+
+def damaged(exc: BaseException) -> str:
+    """What to do about a file of which this came when it was read."""
+    if isinstance(exc, OSError) and exc.errno == errno.EIO:
+        return (
+            "the file, its disk or its mount is damaged: when it can be read again the same command continues"
+        )
+    return "the file is damaged: write it anew and start with --restart, or leave it out"
+
+
+def _holds_others(folder: Path) -> bool:
+    """Whether anything lies in a folder: nothing does below a mount that was lost."""
+    try:
+        with os.scandir(folder) as found:
+            return next(found, None) is not None
+    except OSError:
+        return False
