@@ -140,6 +140,8 @@ def kept_rows(
 
 def laid_out(rows: pa.RecordBatch, layout: Layout, source: SourceFile) -> pa.RecordBatch:
     """The same rows with a layout's columns and types; columns that are not there stay away."""
+    if rows.schema.equals(layout.schema):
+        return rows
     arrays: list[Any] = []
     fields: list[pa.Field[Any]] = []
     partition = source.partition

@@ -38,8 +38,9 @@ def rebatch(
     held: list[pa.RecordBatch] = []
     held_rows = 0
     held_bytes = 0.0
+    widths = _Widths()
     for batch in batches:
-        start, sizes = 0, _Sizes(batch)
+        start, sizes = 0, _Sizes(batch, widths)
         while start < batch.num_rows:
             if together is not None and not held and rows > 1:
                 several = min(together(), (batch.num_rows - start) // rows) * rows
@@ -69,15 +70,35 @@ def rebatch(
         yield _joined(held)
 
 
+class _Widths:
+    """Which columns have rows of one size, by their types alone: looked at once for batches of one schema."""
+
+    def __init__(self) -> None:
+        self._schema: pa.Schema | None = None
+        self._each = 0.0
+        self._others: list[int] = []
+
+    def of(self, schema: pa.Schema) -> tuple[float, list[int]]:
+        """The bytes of a row of such columns together, and the places of the others."""
+        if self._schema is None or not schema.equals(self._schema):
+            self._schema, self._each, self._others = schema, 0.0, []
+            for place, kind in enumerate(schema.types):
+                if pa.types.is_primitive(kind):
+                    self._each += kind.bit_width / 8
+                else:
+                    self._others.append(place)
+        return self._each, self._others
+
+
 class _Sizes:
     """How many bytes runs of a batch's rows take."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._each = 0.0
+    def __init__(self, batch: pa.RecordBatch, widths: _Widths) -> None:
+        self._each, others = widths.of(batch.schema)
         self._before: np.ndarray[Any, np.dtype[np.float64]] | None = None
         several = np.zeros(0)
-        for column in batch.columns:
-            found = row_bytes(column)
+        for place in others:
+            found = row_bytes(batch.column(place))
             if isinstance(found, np.ndarray):
                 several = found if not len(several) else several + found
             else:
