@@ -66,7 +66,8 @@ class Admission:
         """Let a request in and count it; where it goes and who answers it, or why it is refused."""
         model = route.nominal
         try:
-            self.identify(request)
+            if self._keys is not None:
+                self.identify(request)
             # Asked anew: a version may have been replaced while the body arrived.
             versions = self._models.versions(route.versions.name)
             if versions is not route.versions:

@@ -197,13 +197,14 @@ class Batcher(Generic[Item]):
         """
         if not 1 <= rows <= self.policy.max_batch:
             raise ValueError(f"a ticket of {rows} rows, expected 1 to max_batch ({self.policy.max_batch})")
-        self.require_room(rows)
+        if self._rows + rows > self.policy.queue_rows:
+            self.require_room(rows)
         self._offers += 1
         ticket = Ticket(item, rows, key, now, self._offers, deadline, priority)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = _Line()
-        line.tickets(priority)[ticket] = None
+        (line.high if priority == "high" else line.normal)[ticket] = None
         line.rows += rows
         self._rows += rows
         if deadline is not None:
@@ -285,12 +286,18 @@ class Batcher(Generic[Item]):
                     continue
                 if rows + ticket.rows > (most if taken else self.policy.max_batch):
                     break
-                self._leave(ticket, "dispatched")
+                ticket.state = "dispatched"  # as `_leave` would; the counts follow below
+                self._by_number.pop(ticket.number, None)
+                del level[ticket]
                 taken.append(ticket)
                 rows += ticket.rows
             if level:
                 break  # whoever comes next in this level must not be overtaken by the other one
         if taken:
+            line.rows -= rows
+            self._rows -= rows
+            if not line.high and not line.normal:
+                self._lines.pop(taken[0].key, None)
             starved = bool(line.normal) and all(ticket.priority == "high" for ticket in taken)
             line.passed_over = line.passed_over + 1 if starved else 0
         return tuple(taken)

@@ -1,4 +1,4 @@
-"""A histogram for the hot path: three list operations an observation, where prometheus_client takes locks.
+"""Metrics for the hot path: a few list operations an observation, where prometheus_client takes locks.
 
 For one thread only, the event loop's.
 """
@@ -9,13 +9,57 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import Exemplar, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, Exemplar, HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Timestamp
 from prometheus_client.utils import floatToGoString
 
 Traced = tuple[str, float, float]
 """A trace's id, a value, and its time in seconds since 1970."""
+
+
+class LoopCounter(Collector):
+    """A family of counters; `labels` gives the one of some label values, to keep and increment.
+
+    Args:
+        name: the metric's name, without "_total".
+        doc: what it counts.
+        labels: the label names.
+        registry: where it is shown.
+    """
+
+    def __init__(self, name: str, doc: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
+        self._name = name
+        self._doc = doc
+        self._label_names = tuple(labels)
+        self._children: dict[tuple[str, ...], LoopCounterChild] = {}
+        registry.register(self)
+
+    def labels(self, *values: str) -> LoopCounterChild:
+        """The counter of these label values."""
+        if values not in self._children:
+            self._children[values] = LoopCounterChild()
+        return self._children[values]
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """The family, as Prometheus wants it."""
+        family = CounterMetricFamily(self._name, self._doc, labels=self._label_names)
+        for values, child in self._children.items():
+            family.add_metric(values, child.count)
+        yield family
+
+
+class LoopCounterChild:
+    """One counter."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def inc(self) -> None:
+        """Count one."""
+        self.count += 1
 
 
 class LoopHistogram(Collector):

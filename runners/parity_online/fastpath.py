@@ -29,7 +29,6 @@ from parity_online.keys import (
 from parity_online.known_heads import KnownHeads
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError
-from parity_online.promise import Callback
 from parity_online.protocols import PROTOCOLS, Call
 from parity_online.refusal import refuse
 from parity_online.request import Receive, Request, Scope, Send, discard_body, read_body, read_headers
@@ -199,7 +198,7 @@ class FastPath:
                 self.admission.leave(model, request)
                 return False
             model.driver.offer(
-                Callback(asked.told),
+                asked,
                 work,
                 key=work.key,
                 deadline=call.deadline,
@@ -270,9 +269,12 @@ class FastPath:
 
 
 class _Asked:
-    """A request on its way through `FastPath.respond_soon`."""
+    """A request on its way through `FastPath.respond_soon`, and the promise that its row's answer is told to.
 
-    __slots__ = ("_fast", "call", "model", "request", "route", "started", "tell")
+    No future: that one's listener would wait for the loop's next turn.
+    """
+
+    __slots__ = ("_fast", "_is_told", "call", "model", "request", "route", "started", "tell")
 
     call: Call
 
@@ -280,11 +282,31 @@ class _Asked:
         self, fast: FastPath, route: Route, model: ServedModel, request: Request, started: float, tell: Tell
     ) -> None:
         self._fast = fast
+        self._is_told = False
         self.route = route
         self.model = model
         self.request = request
         self.started = started
         self.tell = tell
+
+    def done(self) -> bool:
+        """See `parity_online.promise.Promise`."""
+        return self._is_told
+
+    def set_result(self, result: Any, /) -> None:
+        """See `parity_online.promise.Promise`."""
+        self._is_told = True
+        self.told(result, None)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """See `parity_online.promise.Promise`."""
+        self._is_told = True
+        self.told(None, exception)
+
+    def cancel(self) -> None:
+        """See `parity_online.promise.Promise`."""
+        if not self._is_told:
+            self.set_exception(asyncio.CancelledError())
 
     def told(self, texts: Any, error: BaseException | None) -> None:
         """Its batch has run, or it has none; never raises, since others of the batch come after it."""

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 
 from parity.result import Result
 from parity_online.aliases import Aliases, AliasSet
-from parity_online.counting import LoopHistogram
+from parity_online.counting import LoopCounter, LoopHistogram
 from parity_online.statistics import Statistics
 from parity_online.trace import Trace
 
@@ -57,10 +57,11 @@ class Metrics:
         self.padding_share = self._histogram(
             "parity_padding_share", "Share of a batch's inference rows that is padding", _LABELS, _SHARES
         )
-        self.answers = self._counter(
+        self.answers = LoopCounter(
             "parity_answers",
             "Requests by HTTP status; 499: the client left",
             (*_LABELS, "protocol", "status"),
+            self.registry,
         )
         self.rows = self._counter("parity_rows", "Rows answered", _LABELS)
         self.row_errors = self._counter(

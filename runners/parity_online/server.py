@@ -62,6 +62,9 @@ LAME_DUCK_S = 0.1
 _TAKE_S = 1.0
 """How long the connections that wait when the port closes may take to be taken: a TLS handshake."""
 
+_YOUNG_OBJECTS = 20_000
+"""So many new objects make the collector look for cycles: some hundred requests are in flight at a time."""
+
 _KEEP_ALIVE_S = 75
 _SLOW_READERS_S = 5
 
@@ -381,6 +384,7 @@ class _Server(uvicorn.Server):
         # What has been loaded stays for good: keep the collector from walking it again and again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
         waiting = [f"{name}: {reason}" for name, reason in self._models.waiting().items()]
         if waiting:
             self._announce({"event": "not_ready", "reason": "; ".join(waiting)})
