@@ -170,6 +170,8 @@ class ModelSettings:
             if key not in known:
                 raise ConfigError(f"[online] has no setting {key!r}; {did_you_mean(key, known)}")
         given = {key: value for key, value in options.items() if value is not None}
+        if given.get("max_batch", "auto") != "auto" and not given.get("record_max_batch"):
+            given["record_max_batch"] = False  # the table's is of its own `max_batch`
         captured = CaptureSettings.of(table.get("capture", {}), capture, key=capture_key)
         return cls(**cast("Any", {**table, **given, "capture": captured}))
 

@@ -1,6 +1,7 @@
 """The asyncio driver in virtual time: deadlines, hang-ups, failures, large requests and draining."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -141,6 +142,30 @@ def test_after_a_short_batch_only_the_next_waits_for_whom_it_answered(
         assert model.batches == batches
 
     run(main())
+
+
+def test_answers_do_not_wait_for_the_next_batch_where_batches_hold_the_loop() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        seen: list[str] = []
+
+        def hold(items: list[str]) -> asyncio.Future[Sequence[str]]:
+            time.sleep(0.003)
+            seen.append(f"batch {items}")
+            future: asyncio.Future[Sequence[str]] = loop.create_future()
+            future.set_result(items)
+            return future
+
+        driver = Driver(BatchingPolicy(max_batch=1), hold, loop=loop, clock=time.monotonic)
+        futures = [driver.submit(name) for name in "abc"]
+        for name, future in zip("abc", futures, strict=True):
+            future.add_done_callback(lambda _, name=name: seen.append(f"{name} is told"))
+        await asyncio.gather(*futures)
+        assert seen == [
+            *("batch ['a']", "a is told", "batch ['b']", "b is told", "batch ['c']", "c is told"),
+        ]
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.5])

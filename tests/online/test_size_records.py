@@ -185,6 +185,11 @@ def test_a_fixed_size_has_nothing_to_record():
         ModelSettings(record_max_batch=True)
     with pytest.raises(ConfigError, match="record_max_batch = 'yes' is not true or false"):
         ModelSettings.of({"max_batch": "auto", "record_max_batch": "yes"}, {})
+    table = {"max_batch": "auto", "record_max_batch": True}
+    assert ModelSettings.of(table, {"max_batch": 16}).max_batch == 16
+    assert ModelSettings.of(table, {"max_batch": "auto"}).record_max_batch
+    with pytest.raises(ConfigError, match="max_batch = 16 and record_max_batch: nothing is measured"):
+        ModelSettings.of(table, {"max_batch": 16, "record_max_batch": True})
     assert not ModelSettings(max_batch="auto", record_max_batch=True).sized(8).record_max_batch
 
 
