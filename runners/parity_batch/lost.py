@@ -12,7 +12,7 @@ from pathlib import Path
 
 from parity.errors import DatasetError
 from parity_batch.footers import SourceFile
-from parity_batch.places import Place, shown_place
+from parity_batch.places import Place, open_file, shown_place, stamp_of
 
 _LOST = (
     errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN,
@@ -61,10 +61,17 @@ def check_there(source: SourceFile, read_error: BaseException | None = None) -> 
 
 
 def is_lost(place: Place, exc: OSError) -> bool:
-    """Whether an error of reading a file says that the way to it was lost, and so to those beside it."""
+    """Whether an error of reading a file says that the way to it was lost, and so to those beside it.
+
+    What libraries of URLs raise often has no number, for a connection that is gone as for a file that was cut
+    short. Then the file is asked for again: only the latter is answered.
+    """
     if isinstance(exc, FileNotFoundError):
         return isinstance(place, Path) and not _holds_others(place.parent)
-    return exc.errno in _LOST
+    if isinstance(exc, ConnectionError | TimeoutError) or exc.errno in _LOST:
+        return True
+    asks = isinstance(place, str) and exc.errno is None and not isinstance(exc, PermissionError)
+    return asks and not _answers(place)
 
 
 def lost(name: str, place: Place, exc: OSError) -> LostError:
@@ -83,6 +90,21 @@ def damaged(exc: BaseException) -> str:
             "the file, its disk or its mount is damaged: when it can be read again the same command continues"
         )
     return "the file is damaged: write it anew and start with --restart, or leave it out"
+
+
+def _answers(place: Place) -> bool:
+    """Whether what a file lies in gives its first and last byte, or says that it is none or not for us."""
+    try:
+        stamp_of(place)
+        with open_file(place) as file:
+            file.read(1)
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+            file.read(1)
+    except (FileNotFoundError, PermissionError):
+        return True
+    except Exception:  # noqa: BLE001 - libraries of file systems have errors of their own
+        return False
+    return True
 
 
 def _holds_others(folder: Path) -> bool:

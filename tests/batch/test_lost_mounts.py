@@ -8,8 +8,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from parity.errors import DatasetError
 from parity_batch import Settings, plan, score
@@ -196,24 +199,26 @@ def test_a_lost_mount_of_the_input_ends_the_job_which_is_continued(
 
 
 STOPPING = """
-import errno, os
+import builtins, os
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 
 class Stopping(LocalFileSystem):
-    "A disk that answers nothing but an error while a file is there that the environment names."
+    "Answers nothing but an error while a file is there that the environment names: of a number or of a type."
 
     protocol = "stopping"
 
     def _check(self):
         try:
             with open(os.environ["STOPPED"]) as file:
-                number = int(file.read() or 0)
+                what = file.read()
         except FileNotFoundError:
             return
-        if number:
-            raise OSError(number, os.strerror(number))
+        if what.isdecimal():
+            raise OSError(int(what), os.strerror(int(what)))
+        if what:
+            raise getattr(builtins, what)("AWS Error NETWORK_CONNECTION during HeadObject operation")
 
     def info(self, *given, **named):
         self._check()
@@ -237,10 +242,17 @@ fsspec.register_implementation("stopping", Stopping, clobber=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOTCONN], ids=errno.errorcode.get)
-@pytest.mark.parametrize("side", ["input", "output"])
+@pytest.mark.parametrize(
+    ("side", "what", "more"),
+    [
+        *((side, what, ()) for side in ("input", "output") for what in ("EIO", "ESTALE", "ENOTCONN")),
+        ("output", "OSError", ()),
+        ("input", "OSError", ("--on-file-error", "skip")),  # as pyarrow's own file systems do
+        ("input", "ConnectionError", ("--on-file-error", "skip")),
+    ],
+)
 def test_a_file_system_that_answers_errors_ends_the_job_which_is_continued(
-    tmp_path: Path, side: str, number: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, side: str, what: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_numbers(tmp_path / "in", *(range(ROWS) for _ in range(FILES)))
     handler = Path(shutil.copytree(TRAYS, tmp_path / "trays"))
@@ -252,10 +264,9 @@ def test_a_file_system_that_answers_errors_ends_the_job_which_is_continued(
         f"stopping://{tmp_path / name}" if side == which else str(tmp_path / name)
         for name, which in (("in", "input"), ("out", "output"))
     )
-    arguments = (handler, *job(inputs, output)[1:])
-    ended, said = lost_in_the_middle(
-        arguments, tmp_path / "out" / "_units", lambda: stopped.write_text(str(number))
-    )
+    arguments = (handler, *job(inputs, output, *more)[1:])
+    told = str(getattr(errno, what, what))
+    ended, said = lost_in_the_middle(arguments, tmp_path / "out" / "_units", lambda: stopped.write_text(told))
     assert (ended, "Traceback" in said) == (2, False)
     where = tmp_path / ("in" if side == "input" else "out")
     assert f"stopping://{where}" in said
@@ -267,6 +278,81 @@ def test_a_file_system_that_answers_errors_ends_the_job_which_is_continued(
     resumed = run(*arguments)
     assert resumed.returncode == 0, resumed.stderr
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
+
+
+class Away(LocalFileSystem):
+    """A file system whose files below names that are in `lost` raise `error`, for good."""
+
+    protocol = "away"
+    lost: ClassVar[set[str]] = set()
+    error: ClassVar[Exception] = OSError("AWS Error NETWORK_CONNECTION during HeadObject operation")
+
+    def _open(self, path: str, *given: Any, **named: Any) -> Any:
+        if Path(path).name in self.lost:
+            raise self.error
+        return super()._open(path, *given, **named)
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> type[Away]:
+    fsspec.register_implementation("away", Away, clobber=True)
+    monkeypatch.setattr(Away, "lost", set())
+    return Away
+
+
+ERRORS = [
+    OSError("AWS Error NETWORK_CONNECTION during HeadObject operation"),
+    ConnectionError("reset"),
+    TimeoutError("no answer"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda exc: type(exc).__name__)
+def test_files_out_of_reach_from_the_start_are_not_left_out(
+    tmp_path: Path, away: type[Away], error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_orders(tmp_path / "in", (5, 5, 5))
+    monkeypatch.setattr(away, "error", error)
+    away.lost.add("orders-01.parquet")
+    given = f"away://{tmp_path / 'in'}"
+    with pytest.raises(
+        DatasetError, match=r"orders-01\.parquet: the file cannot be reached any more at away"
+    ):
+        score(given, tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_file_behind_a_url_is_left_out(tmp_path: Path, away: type[Away]) -> None:
+    """Arrow raises of one that was cut short what it raises of a connection that is gone."""
+    write_orders(tmp_path / "in", (500, 500, 500))
+    whole = (tmp_path / "in" / "orders-00.parquet").read_bytes()
+    (tmp_path / "in" / "orders-00.parquet").write_bytes(whole[:-100])
+    other = tmp_path / "in" / "orders-01.parquet"
+    pages = len(other.read_bytes()) - int.from_bytes(other.read_bytes()[-8:-4], "little") - 12
+    other.write_bytes(b"PAR1" + bytes(pages) + other.read_bytes()[4 + pages :])
+    given = f"{away.protocol}://{tmp_path / 'in'}"
+    found = score(given, tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
+    assert sorted(found.skipped_files) == ["orders-00.parquet", "orders-01.parquet"]
+    assert found.rows == 500
+
+
+def test_what_was_read_in_vain_is_asked_for_again(tmp_path: Path, away: type[Away]) -> None:
+    (tmp_path / "a").write_text("x")
+    url = f"away://{tmp_path / 'a'}"
+    found = SourceFile(url, "a", stamp_of(url))
+    check_there(found, OSError("Tried reading 10 bytes"))
+    check_there(source(tmp_path / "a"), OSError("Tried reading 10 bytes"))
+    for error in (ConnectionError("reset"), TimeoutError("no answer")):
+        with pytest.raises(
+            LostError, match=r"a: the file cannot be reached any more at away://.*(reset|no an)"
+        ):
+            check_there(found, error)
+    away.lost.add("a")
+    with pytest.raises(LostError, match=r"at away://.*: Tried reading 10 bytes; was a mount"):
+        check_there(found, OSError("Tried reading 10 bytes"))
+    (tmp_path / "a").unlink()
+    with pytest.raises(UnreadableError, match="was removed"):
+        check_there(found, OSError("Tried reading 10 bytes"))
 
 
 def source(path: Path) -> SourceFile:
