@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 from parity.batch_engines import LOCAL
 from parity.engine import Engine
+from parity.errors import RowError
+from parity.failures import few_of_a_kind
 from parity.handler import Handler, LoadedHandler
 from parity.scored import part_rows, part_schema
 from parity.sizing import Sizing
@@ -21,6 +23,7 @@ from parity_batch.local import default_workers
 from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
 from parity_batch.progress import duration
+from parity_batch.reasons import kind_of
 from parity_batch.settings import Settings
 from parity_batch.sizing import size_up
 from parity_batch.stream import read_unit, with_absent
@@ -47,7 +50,7 @@ class Preview:
         skipped_files: files that cannot be read and are left out, with the reason.
         sample_rows: the rows that were scored for the estimate.
         sample_row_errors: how many of them failed.
-        sample_error: why one of them did.
+        sample_error: why one of them did, in its text only where the settings log failures' texts.
         load_seconds: how long loading the handler took.
         estimated_seconds: how long the job takes on this machine; null for another engine or without rows.
         estimated_bytes: about how large the parts are.
@@ -179,7 +182,10 @@ def _sample(ready: Prepared, schema: pa.Schema) -> _Sample:
     chosen = {units[len(units) * at // _SAMPLED_UNITS].part: None for at in range(_SAMPLED_UNITS)}
     started = time.perf_counter()
     written: list[pa.Table] = []
-    with Engine(ready.loaded, ready.profile) as engine:
+    with (
+        few_of_a_kind(tells_texts=ready.settings.log_failures),
+        Engine(ready.loaded, ready.profile) as engine,
+    ):
         found.load_seconds = time.perf_counter() - started
         if ready.given_rows is None:
             found.sizing = size_up(ready, lambda: engine)
@@ -220,6 +226,12 @@ def _sample_unit(
             found.rows += rows.num_rows
             found.row_errors += len(result.errors)
             if result.errors and not found.error:
-                found.error = f"{unit.source.name}: {result.errors[0].message}"
+                error = result.errors[0]
+                told = error.message if ready.settings.log_failures else _without_text(error)
+                found.error = f"{unit.source.name}: {told}"
     found.read_rows += read
     return written
+
+
+def _without_text(error: RowError) -> str:
+    return f"{kind_of(error)}, {error.type}" if error.type else kind_of(error)

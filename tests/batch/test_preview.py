@@ -34,6 +34,19 @@ def test_a_dry_run_tells_the_plan_the_mapping_and_an_estimate(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.slow
+def test_a_dry_run_tells_no_text_of_a_failure_where_none_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    bad = orders(30).set_column(2, "quantity", pa.array([666] * 30))
+    pq.write_table(bad, tmp_path / "in" / "a.parquet")
+    for more, wanted in ((["--log-failures"], True), (["--no-log-failures"], False), (["--json"], False)):
+        dry = run(ORDERS, tmp_path / "in", tmp_path / "out", "--dry-run", *more)
+        assert dry.returncode == 0, dry.stderr
+        assert ("666 is poison" in dry.stdout, "666 is poison" in dry.stderr) == (wanted, wanted)
+        assert "ValueError" in dry.stderr
+        assert wanted or "a.parquet: failed in stage preprocess, ValueError" in dry.stdout
+
+
 def test_a_dry_run_finds_what_a_job_would_stop_for(tmp_path: Path) -> None:
     pq.write_table(orders(3).drop_columns(["price"]), tmp_path / "a.parquet")
     with pytest.raises(DatasetError, match="'price'"):
