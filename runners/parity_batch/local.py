@@ -10,7 +10,8 @@ import contextlib
 import os
 import queue
 import sys
-from collections.abc import Generator, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
@@ -92,17 +93,63 @@ def _process_settings() -> Generator[None]:
     Arrow's own choice gives memory back to the system and takes it anew at every read, page by page. With
     jemalloc, which keeps it for a second, a job on a wide table was 1.05 times as fast. Who has chosen by
     Arrow's variable keeps that.
+
+    Jobs may overlap in a process: the last one that ends takes back what the first one set, unless somebody
+    else has set it since.
     """
-    interval, pool = sys.getswitchinterval(), pa.default_memory_pool()
-    sys.setswitchinterval(min(interval, _SWITCH_S))
-    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
-        with contextlib.suppress(NotImplementedError):  # not every build of Arrow has it
-            pa.set_memory_pool(pa.jemalloc_memory_pool())
+    _SHARED.enter()
     try:
         yield
     finally:
-        sys.setswitchinterval(interval)
-        pa.set_memory_pool(pool)
+        _SHARED.leave()
+
+
+class _SharedSettings:
+    """The process's settings while at least one job runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._undo: list[Callable[[], None]] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            if self._jobs == 1:
+                self._set_interval()
+                if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+                    with contextlib.suppress(NotImplementedError):  # not every build of Arrow has it
+                        self._set_pool(pa.jemalloc_memory_pool())
+
+    def leave(self) -> None:
+        with self._lock:
+            self._jobs -= 1
+            while not self._jobs and self._undo:
+                self._undo.pop()()
+
+    def _set_interval(self) -> None:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, _SWITCH_S))
+        ours = sys.getswitchinterval()
+
+        def undo() -> None:
+            if sys.getswitchinterval() == ours:
+                sys.setswitchinterval(before)
+
+        self._undo.append(undo)
+
+    def _set_pool(self, ours: pa.MemoryPool) -> None:
+        before = pa.default_memory_pool()
+        pa.set_memory_pool(ours)
+
+        def undo() -> None:
+            if pa.default_memory_pool().backend_name == ours.backend_name:
+                pa.set_memory_pool(before)
+
+        self._undo.append(undo)
+
+
+_SHARED = _SharedSettings()
 
 
 def default_workers(device: str, preprocess_workers: int = 0) -> int:
