@@ -14,6 +14,9 @@ def test_memory_is_told_by_the_system_or_not_at_all(tmp_path: Path):
     (tmp_path / "memory.max").write_text("3000000\n")
     (tmp_path / "memory.current").write_text("1000000\n")
     assert room_bytes(proc=tmp_path, cgroup=tmp_path) == 2_000_000
+    for idle, room in ((900_000, 2_900_000), (0, 2_000_000), (1_500_000, 3_000_000)):
+        (tmp_path / "memory.stat").write_text(f"anon 100000\nfile 900000\ninactive_file {idle}\nodd\n")
+        assert room_bytes(proc=tmp_path, cgroup=tmp_path) == room
     (tmp_path / "memory.max").write_text("max\n")
     assert room_bytes(proc=tmp_path, cgroup=tmp_path) == 4000 * 1024
     assert peak_bytes(7, proc=tmp_path) is None

@@ -51,12 +51,25 @@ def larger_batch_fits(
 
 
 def _left_in_container(cgroup: Path) -> int | None:
+    """What may still be taken; the idle part of the page cache counts as taken, and is let go first."""
     limit = _limit_of_container(cgroup)
     try:
         taken = int((cgroup / "memory.current").read_text())
     except (OSError, ValueError):
         return None
-    return None if limit is None else max(0, limit - taken)
+    if limit is None:
+        return None
+    idle = _counts(cgroup / "memory.stat").get("inactive_file", 0)
+    return max(0, limit - max(0, taken - idle))
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """A file of lines such as `anon 4096`; empty where it is not there."""
+    try:
+        words = [line.split() for line in path.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
 
 
 def _limit_of_container(cgroup: Path) -> int | None:
