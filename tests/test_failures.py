@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Generator
 
 import pytest
 
-from parity.failures import ENGINE_LOGGER, FewOfAKind, few_of_a_kind, in_a_worker
+from parity.failures import ENGINE_LOGGER, FewOfAKind, few_of_a_kind, in_a_worker, unlogged
 
 SECRET = "very-" + "secret"  # tracebacks quote the code
 ENGINE = logging.getLogger(ENGINE_LOGGER)
@@ -59,3 +60,30 @@ def test_a_worker_does_what_its_latest_job_wants(
     in_a_worker()
     fail(engine_logger)
     assert SECRET in caplog.text
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_what_is_not_logged_is_not_counted_either(
+    engine_logger: logging.Logger, caplog: pytest.LogCaptureFixture, everywhere: bool
+) -> None:
+    """A job whose process measures something meanwhile still tells its first failures."""
+    with few_of_a_kind():
+        with unlogged(everywhere=everywhere):
+            for _ in range(5):
+                fail(engine_logger)
+        assert caplog.text == ""
+        for _ in range(5):
+            fail(engine_logger)
+    assert caplog.text.count("event=row_failed") == 3
+
+
+def test_a_thread_that_logs_nothing_leaves_others_alone(
+    engine_logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    with few_of_a_kind(), unlogged():
+        other = threading.Thread(target=fail, args=(engine_logger,))
+        other.start()
+        other.join()
+        fail(engine_logger)
+    assert caplog.text.count("event=row_failed") == 1
+    assert engine_logger.filters == []

@@ -15,6 +15,7 @@ ENGINE_LOGGER = "parity.engine"
 
 _EVENTS = ("event=row_failed", "event=batch_failed")
 _ENGINE = logging.getLogger(ENGINE_LOGGER)
+_FILTERS = threading.Lock()
 
 _JOINTS = (
     "The above exception was the direct cause of the following exception:",
@@ -58,11 +59,8 @@ class FewOfAKind(logging.Filter):
 def few_of_a_kind(*, tells_texts: bool = True) -> Generator[None]:
     """Log few failures of each kind meanwhile; see `FewOfAKind`."""
     found = FewOfAKind(tells_texts=tells_texts)
-    _ENGINE.addFilter(found)
-    try:
+    with _filtered(found):
         yield
-    finally:
-        _ENGINE.removeFilter(found)
 
 
 @contextlib.contextmanager
@@ -70,14 +68,27 @@ def unlogged(*, everywhere: bool = False) -> Generator[None]:
     """Log no failure of rows meanwhile that this thread runs; or of none, where it has others run some."""
     thread = threading.get_ident()
 
-    def is_loud(record: logging.LogRecord) -> bool:
-        return not everywhere and record.thread != thread
+    class Loud(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            return not everywhere and record.thread != thread
 
-    _ENGINE.addFilter(is_loud)
+    with _filtered(Loud(), first=True):  # so that `FewOfAKind` does not count what is not logged
+        yield
+
+
+@contextlib.contextmanager
+def _filtered(item: logging.Filter, *, first: bool = False) -> Generator[None]:
+    """Filter what the engine logs meanwhile, before the other filters do or after them.
+
+    Other threads log at the same time, so a list of filters is replaced and never changed.
+    """
+    with _FILTERS:
+        _ENGINE.filters = [item, *_ENGINE.filters] if first else [*_ENGINE.filters, item]
     try:
         yield
     finally:
-        _ENGINE.removeFilter(is_loud)
+        with _FILTERS:
+            _ENGINE.filters = [other for other in _ENGINE.filters if other is not item]
 
 
 def in_a_worker(*, tells_texts: bool = True) -> None:
