@@ -142,7 +142,7 @@ def size_up(ready: Prepared, load: Callable[[], Engine]) -> Sizing:
     sizes = [size for size in sizes_of(ready.profile) if size <= rows]
     if sample is None or len(sizes) < 2:
         return Sizing(default, (), f"for {rows} rows to measure with are too few")
-    with unlogged(everywhere=True):
+    with unlogged():  # this thread runs every stage that logs: other jobs of the process go on logging
         return _Measuring(ready, load(), sample).choose(sizes)
 
 
@@ -192,10 +192,10 @@ class _Measuring:
     def choose(self, sizes: list[int]) -> Sizing:
         self._once(1, 1)  # pays for what is set up once
         self._began = time.perf_counter()
-        steps = [*(rows for rows in _WARM_ROWS if rows < sizes[0]), sizes[0]]
-        for rows, more in itertools.pairwise(steps):
+        warm = [rows for rows in _WARM_ROWS if rows < sizes[0]] or sizes[:1]
+        for rows, more in itertools.pairwise([*warm, sizes[0]]):
             seconds = self._once(rows, rows)
-            if seconds * more / rows > _BUDGET_S:
+            if self._exceeds(Timing(rows, seconds), more, _LEAST_RUNS if more == sizes[0] else 1):
                 return Sizing(
                     sizes[0], (), f"the smallest, for a batch of {rows} takes {seconds:.2g} s already"
                 )
@@ -227,11 +227,18 @@ class _Measuring:
         return min(times)
 
     def _refused(self, last: Timing, size: int) -> str:
+        if self._exceeds(last, size):
+            budget_s = self._budget_s(last)
+            return f"to measure one of {size} would take more than the {budget_s:.2g} s that measuring may"
+        return "" if self._fits(last.rows, size) else f"a batch of {size} may not fit into memory"
+
+    def _exceeds(self, last: Timing, size: int, runs: int = _LEAST_RUNS) -> bool:
+        """Whether so many batches of so many rows, as the last one went, take more than is left."""
+        spent_s = time.perf_counter() - self._began
+        return spent_s + runs * size / last.rows_per_s > self._budget_s(last)
+
+    def _budget_s(self, last: Timing) -> float:
         ready = self._ready
         workers = ready.settings.workers or default_workers(ready.profile.device, ready.preprocess_workers)
         job_s = ready.plan.num_rows / last.rows_per_s / workers
-        budget_s = min(_BUDGET_S, max(_LEAST_BUDGET_S, _JOB_SHARE * job_s))
-        spent_s = time.perf_counter() - self._began
-        if spent_s + _LEAST_RUNS * size / last.rows_per_s > budget_s:
-            return f"to measure one of {size} would take more than the {budget_s:.2g} s that measuring may"
-        return "" if self._fits(last.rows, size) else f"a batch of {size} may not fit into memory"
+        return min(_BUDGET_S, max(_LEAST_BUDGET_S, _JOB_SHARE * job_s))

@@ -6,6 +6,8 @@ import json
 import logging
 import shutil
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from parity import Batch, Handler, Int64, Schema
+from parity.engine import Engine
 from parity.errors import ConfigError
+from parity.failures import ENGINE_LOGGER
 from parity.profile import Profile
 from parity.registry import load_handler
 from parity.sizing import Sizing
@@ -134,6 +139,25 @@ def test_rows_that_fail_while_measuring_are_told_once(
 
 
 @pytest.mark.slow
+def test_other_jobs_of_the_process_log_while_one_measures(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_numbers(tmp_path / "in", [-1, *range(299)])
+    job = ready(tmp_path / "in")
+
+    def load() -> Engine:
+        log = logging.getLogger(ENGINE_LOGGER)
+        other = threading.Thread(target=log.warning, args=("event=row_failed handler=other",))
+        other.start()
+        other.join()
+        return engine
+
+    with Engine(job.loaded, job.profile) as engine:
+        assert size_up(job, load).timings
+    assert [record.getMessage() for record in caplog.records] == ["event=row_failed handler=other"]
+
+
+@pytest.mark.slow
 def test_a_dry_run_measures_and_tells(tmp_path: Path) -> None:
     write_numbers(tmp_path / "in", range(3000))
     found = preview(tmp_path / "in", TRAYS, settings=AUTO)
@@ -152,6 +176,11 @@ def test_too_few_rows_to_measure_with_take_the_default(tmp_path: Path, rows: int
     found = score(tmp_path / "in", tmp_path / "out", TRAYS, settings=AUTO)
     assert str(found.sizing) == f"auto: 1024 rows, for {rows} rows to measure with are too few"
     assert (found.rows, manifest_rows(tmp_path / "out")) == (rows, 1024)
+
+
+def sized_up(job: Any) -> Sizing:
+    with Engine(job.loaded, job.profile) as engine:
+        return size_up(job, lambda: engine)
 
 
 def ready(inputs: Path, **settings: Any) -> Any:
@@ -252,11 +281,58 @@ def test_a_slow_model_is_not_measured_for_long(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 def test_the_budget_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_numbers(tmp_path / "in", range(5000))
-    monkeypatch.setattr(sizing, "_LEAST_BUDGET_S", 0.001)
+    monkeypatch.setenv("TRAY_S", "0.2")
+    monkeypatch.setattr(sizing, "_WARM_ROWS", ())
+    # One of 64 rows, and two to measure it, take 0.6 s; two of 128 would take as long again, and more.
+    monkeypatch.setattr(sizing, "_LEAST_BUDGET_S", 1.0)
     monkeypatch.setattr(sizing, "_JOB_SHARE", 0.0)
-    found = score(tmp_path / "in", tmp_path / "out", TRAYS, settings=AUTO)
-    assert measured(found.sizing) == [64]
-    assert "to measure one of 128 would take more than the 0.001 s that measuring may" in str(found.sizing)
+    found = sized_up(ready(tmp_path / "in"))
+    assert measured(found) == [64]
+    assert "to measure one of 128 would take more than the 1 s that measuring may" in str(found)
+
+
+class Slow(Handler):
+    """Every row takes as long; tells how many rows it saw."""
+
+    inputs = Schema(x=Int64())
+    outputs = Schema(y=Int64())
+    row_s, rows = 0.0, 0
+
+    def preprocess(self, batch: Batch) -> Any:
+        Slow.rows += batch.num_rows
+        time.sleep(self.row_s * batch.num_rows)
+        return batch["x"].numpy()
+
+    def inference(self, inputs: Any) -> Any:
+        return inputs
+
+    def postprocess(self, outputs: Any, batch: Batch) -> dict[str, object]:
+        return {"y": outputs}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("buckets", "row_s", "size", "rows"),
+    [((), 0.005, 64, 10), ((32, 64), 0.005, 32, 10), ((1, 64), 0.06, 1, 2)],
+)
+def test_a_short_job_of_slow_rows_is_not_measured_for_longer_than_its_share(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buckets: tuple[int, ...],
+    row_s: float,
+    size: int,
+    rows: int,
+) -> None:
+    """Its smallest size neither: the first few rows tell that two batches of it would take too long."""
+    write_numbers(tmp_path / "in", range(200))
+    monkeypatch.setattr(Slow, "row_s", row_s)
+    monkeypatch.setattr(Slow, "rows", 0)
+    monkeypatch.setattr(sizing, "_LEAST_BUDGET_S", 0.1)
+    monkeypatch.setattr(sizing, "_JOB_SHARE", 0.0)
+    settings = Settings(batch_rows="auto", profile=Profile(buckets=buckets))
+    found = sized_up(prepare(tmp_path / "in", Slow, (), settings, None))
+    assert (found.rows, found.timings) == (size, ())
+    assert 2 <= Slow.rows <= rows
 
 
 def test_what_is_neither_a_number_nor_auto_is_refused(tmp_path: Path, handler: Path) -> None:
