@@ -84,11 +84,11 @@ class OutputFolder:
 
     def part(self, name: str) -> StoredFile:
         """Where a unit's part goes."""
-        return StoredFile(self.store, f"{name}.parquet")
+        return StoredFile(self.store, f"{name}.parquet", self.holder)
 
     def errors(self, name: str) -> StoredFile:
         """Where a unit's failed rows go."""
-        return StoredFile(self.store, f"{ERRORS}/{PurePosixPath(name).name}.parquet")
+        return StoredFile(self.store, f"{ERRORS}/{PurePosixPath(name).name}.parquet", self.holder)
 
     def check_held(self) -> None:
         """Look whether this process still holds the folder, right before a file is put there.

@@ -64,7 +64,7 @@ class PartWriter:
                 _close_quietly(self._writer)
             self._writer = None
         if self._draft is not None:
-            self._draft.discard()
+            self.file.discard(self._draft)
 
     def write(self, rows: pa.Table, lengths: Iterable[int] | None = None) -> None:
         """Add rows.
@@ -75,7 +75,7 @@ class PartWriter:
                 follows from these, however many come at once.
 
         Raises:
-            DatasetError: they cannot be written, on a full disk for instance.
+            DatasetError: they cannot be written: a disk is full, for instance, or its mount was lost.
         """
         start = 0
         for length in (rows.num_rows,) if lengths is None else lengths:
@@ -129,6 +129,8 @@ class PartWriter:
                     compression=_COMPRESSION,
                     compression_level=_COMPRESSION_LEVEL,
                 )
+            else:
+                self.file.check()
             if self._held:
                 table = pa.concat_tables(self._held).unify_dictionaries()  # not one chunk: that is a copy
                 self._held, self._held_rows, self._held_bytes = [], 0, 0.0

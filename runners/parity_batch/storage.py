@@ -128,19 +128,44 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a store, which may not be there yet."""
+    """A file of a store, which may not be there yet.
+
+    Attributes:
+        store: where it lies.
+        name: its path there.
+        holder: the mark with which the store is held that it is written to; empty where it is not looked for.
+    """
 
     store: Store
     name: str
+    holder: str = ""
 
     @property
     def shown(self) -> str:
         """Where it is, for people."""
         return f"{self.store.shown.rstrip('/')}/{self.name}"
 
+    def check(self) -> None:
+        """Look, while the file is written, whether the disk is still the one that is held; see `Store.check`.
+
+        A store that others may take over is looked at when the file gets its name: nothing is there before.
+        """
+        if self.holder and self.store.is_exclusive:
+            self.store.check(self.holder)
+
     def draft(self) -> Draft:
-        """The file to be written."""
+        """The file to be written; neither it nor a folder is made where `check` raises."""
+        self.check()
         return self.store.draft(self.name)
+
+    def discard(self, draft: Draft) -> None:
+        """Throw a draft away, and the folder that was made for it where a mount was lost meanwhile."""
+        draft.discard()
+        try:
+            self.check()
+        except (DatasetError, OSError):
+            with contextlib.suppress(OSError):
+                self.store.prune(self.name.rpartition("/")[0])
 
     def open(self) -> Any:
         """The file to be read by position and closed."""

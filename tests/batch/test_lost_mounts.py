@@ -15,10 +15,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from parity.errors import DatasetError
-from parity_batch import Settings, plan, score
+from parity_batch import Settings, parts, plan, score
 from parity_batch.footers import SourceFile
 from parity_batch.lost import LostError, UnreadableError, check_there
 from parity_batch.places import stamp_of
+from parity_batch.storage import StoredFile, store_at
 from tests.batch.jobs import ORDERS, TRAYS, command, contents, run, write_numbers, write_orders
 
 FILES, ROWS = 6, 12_000
@@ -131,10 +132,10 @@ def whole(tmp_path: Path) -> Path:
 def is_whole(real: Path, expected: Path) -> bool:
     """Whether a job that was cut short left whole parts alone, fewer than all, and no mark of success."""
     there, wanted = contents(real), contents(expected)
-    parts = [name for name in there if name.startswith("part-")]
-    assert 2 <= len(parts) < FILES
+    found = [name for name in there if name.startswith("part-")]
+    assert 2 <= len(found) < FILES
     assert "_SUCCESS" not in there
-    return all(there[name] == wanted[name] for name in parts)
+    return all(there[name] == wanted[name] for name in found)
 
 
 @pytest.mark.slow
@@ -194,8 +195,8 @@ def test_a_lost_mount_of_the_input_ends_the_job_which_is_continued(
     mount.mount()
     resumed = run(*arguments)
     assert resumed.returncode == 0, resumed.stderr
-    parts = {name: data for name, data in contents(tmp_path / "out").items() if name.startswith("part-")}
-    assert parts == {name: data for name, data in contents(whole).items() if name.startswith("part-")}
+    found = {name: data for name, data in contents(tmp_path / "out").items() if name.startswith("part-")}
+    assert found == {name: data for name, data in contents(whole).items() if name.startswith("part-")}
 
 
 STOPPING = """
@@ -418,3 +419,42 @@ def test_an_output_folder_that_is_moved_away_is_not_made_again(tmp_path: Path, h
     assert "the same command continues" in str(caught.value)
     assert not (tmp_path / "out").exists()
     assert [path.name for path in (tmp_path / "moved").glob("part-*")] == []
+
+
+@pytest.mark.parametrize("moved_at", [1, 3])
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_unit_writes_nothing_into_the_folder_below_a_lost_mount(
+    tmp_path: Path, handler: Path, monkeypatch: pytest.MonkeyPatch, moved_at: int, stays: bool
+) -> None:
+    """Nor makes a folder for its part there, and ends with its next row group, whether its first or not."""
+    monkeypatch.setattr(parts, "ROW_GROUP_ROWS", 5)
+    write_orders(tmp_path / "in" / "day=1", (100,))
+    out, calls = tmp_path / "out", tmp_path / "calls"
+    code = (handler / "handler.py").read_text()
+    move = f"""import os
+        with open({str(calls)!r}, "a") as file:
+            file.write("x")
+        if os.path.getsize({str(calls)!r}) == {moved_at}:
+            os.rename({str(out)!r}, {str(tmp_path / "moved")!r})
+            os.makedirs({str(out / "day=1" if stays else out)!r})"""
+    (handler / "handler.py").write_text(
+        code.replace("return inputs[:, 0]", f"{move}\n        return inputs[:, 0]")
+    )
+    settings = Settings(workers=1, batch_rows=5)
+    with pytest.raises(DatasetError, match="is not the one any more that this job began in"):
+        score(tmp_path / "in", out, handler, settings=settings)
+    assert [path.name for path in out.rglob("*") if path.is_file()] == []
+    assert stays or list(out.iterdir()) == []
+    assert len(calls.read_text()) < 10  # of 20
+
+
+def test_a_file_that_is_given_up_takes_the_folder_with_it_where_the_mount_was_lost(tmp_path: Path) -> None:
+    """As where it is lost right after it was looked for; elsewhere another file may come into it."""
+    store = store_at(tmp_path)
+    with store.held(lambda: None) as mark:
+        for holder, left in ((mark, ["day=1"]), ("another", []), ("", ["day=1"])):
+            file = StoredFile(store, "day=1/part", holder)
+            draft = store.draft(file.name)
+            draft.path.touch()
+            file.discard(draft)
+            assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == left
