@@ -14,6 +14,7 @@ from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_batch.deleted_rows import DeletedRows
 from parity_batch.formats import PARQUET
+from parity_batch.parts import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from parity_batch.places import Stamp
 from parity_batch.plan import Plan
 from parity_batch.settings import Settings
@@ -23,6 +24,8 @@ FORMAT = "parity-batch/1"
 MANIFEST = "_manifest.json"
 _ENVIRONMENT = ("python", "os", "machine", "cpu")
 _SHOWN_CHANGES = 10
+_FIRST_ROW_GROUP = {"rows": 1024 * 1024, "bytes": 64 * 1024 * 1024}
+"""How parts were cut when manifests did not say it."""
 
 
 def manifest_of(
@@ -38,6 +41,7 @@ def manifest_of(
         "map": {field: column for field, column in plan.layout.fields.items() if field != column},
         "batch_rows": batch_rows,
         "max_row_bytes": settings.max_row_bytes,
+        "row_group": {"rows": ROW_GROUP_ROWS, "bytes": ROW_GROUP_BYTES},
         "where": settings.where,
         "form": asdict(settings.form),
         **({"types": dict(settings.types)} if settings.types else {}),
@@ -141,6 +145,12 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     found += inputs[:_SHOWN_CHANGES]
     if len(inputs) > _SHOWN_CHANGES:
         found.append(f"inputs: {len(inputs) - _SHOWN_CHANGES} more changes")
+    cuts = [job.get("row_group", _FIRST_ROW_GROUP) for job in (before, now)]
+    if cuts[0] != cuts[1]:
+        were, are = (f"{cut['rows']} rows or {cut['bytes']} bytes" for cut in cuts)
+        found.append(
+            f"row groups: this version of parity cuts parts in another way: they had {were}, and have {are}"
+        )
     if not found and before != now:
         found.append("units: this version of parity cuts the work in another way")
     return found

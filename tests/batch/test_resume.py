@@ -209,6 +209,27 @@ def test_another_profile_batch_size_or_columns_are_refused(
         score(done / "in", done / "out", ORDERS, columns=columns, settings=settings)
 
 
+@pytest.mark.parametrize("before", [None, {"rows": 1000, "bytes": 67108864}, {"rows": 262144, "bytes": 5}])
+def test_parts_that_were_cut_in_another_way_are_not_continued(
+    done: Path, before: dict[str, int] | None
+) -> None:
+    """Of two jobs on the same inputs, which differ in nothing else; at first manifests did not say it."""
+    manifest = done / "out" / "_manifest.json"
+    found = json.loads(manifest.read_text())
+    assert found.pop("row_group") == {"rows": 262144, "bytes": 67108864}
+    manifest.write_text(json.dumps(found if before is None else {**found, "row_group": before}))
+    was = before or {"rows": 1048576, "bytes": 67108864}
+    left = contents(done / "out")
+    with pytest.raises(ResumeError) as caught:
+        score(done / "in", done / "out", ORDERS, columns=["id"])
+    assert str(caught.value).splitlines()[1:] == [
+        "  row groups: this version of parity cuts parts in another way: they had "
+        f"{was['rows']} rows or {was['bytes']} bytes, and have 262144 rows or 67108864 bytes"
+    ]
+    assert "--restart" in str(caught.value)
+    assert contents(done / "out") == left
+
+
 def test_workers_and_error_limits_may_change_on_resume(done: Path) -> None:
     (done / "out" / "part-00000-u00000.parquet").unlink()
     settings = Settings(workers=2, preprocess_workers=2, max_errors=0)
