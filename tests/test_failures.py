@@ -15,11 +15,16 @@ ENGINE = logging.getLogger(ENGINE_LOGGER)
 
 
 @pytest.fixture
-def engine_logger() -> Generator[logging.Logger]:
-    """The engine's logger, with the filters that it had afterwards."""
-    before = list(ENGINE.filters)
+def engine_logger(caplog: pytest.LogCaptureFixture) -> Generator[logging.Logger]:
+    """The engine's logger, with the filters that it had afterwards; what is captured is plain text.
+
+    Libraries that other tests import, such as pyspark, give every handler a formatter of theirs.
+    """
+    before, form = list(ENGINE.filters), caplog.handler.formatter
     ENGINE.filters[:] = [item for item in before if not isinstance(item, FewOfAKind)]
+    caplog.handler.setFormatter(logging.Formatter())
     yield ENGINE
+    caplog.handler.setFormatter(form)
     ENGINE.filters[:] = before
 
 

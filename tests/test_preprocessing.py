@@ -1,5 +1,6 @@
 """Processes that preprocess: the answers of the engine alone, and what becomes of those that die."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -92,11 +93,12 @@ def decoded(folder: Path, *rows: dict[str, Any]) -> Any:
 
 
 def children() -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if "parity.preprocess_process" in " ".join(child.cmdline())
-    ]
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended; a zombie is another test's
+            if "parity.preprocess_process" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -146,6 +146,10 @@ def _close_quietly(writer: pq.ParquetWriter) -> None:
 
 
 def _unwritable(file: StoredFile, exc: Exception) -> DatasetError:
+    try:
+        file.check()
+    except DatasetError as lost:  # which is why
+        return lost
     return DatasetError(
         f"{file.shown}: cannot be written: {' '.join(str(exc).split())}; the parts that are finished stay, "
         "and the same command continues"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,7 +148,8 @@ def test_the_page_shows_models_and_sends_a_request(browser: Any, tmp_path: Path,
         assert "31 requests" in text
         assert "takes" in text
         assert "rejected" in text
-        assert "identical" in page.locator("article", has_text="fashion").inner_text(), "its goldens"
+        goldens = page.locator("article", has_text="fashion").inner_text()
+        assert re.search(r"edge: (identical|within), 6 rows", goldens), "another processor's last bits differ"
         card.locator("summary").click()
         card.locator("input[name=x]").fill("4.5")
         card.locator("input[name=wait]").fill("")
