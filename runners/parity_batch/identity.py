@@ -13,6 +13,7 @@ from parity.errors import DatasetError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity_batch.deleted_rows import DeletedRows
+from parity_batch.encodings import RULE
 from parity_batch.formats import PARQUET
 from parity_batch.parts import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from parity_batch.places import Stamp
@@ -41,6 +42,7 @@ def manifest_of(
         "map": {field: column for field, column in plan.layout.fields.items() if field != column},
         "batch_rows": batch_rows,
         "max_row_bytes": settings.max_row_bytes,
+        "encodings": RULE,
         "row_group": {"rows": ROW_GROUP_ROWS, "bytes": ROW_GROUP_BYTES},
         "where": settings.where,
         "form": asdict(settings.form),
@@ -151,6 +153,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         found.append(
             f"row groups: this version of parity cuts parts in another way: they had {were}, and have {are}"
         )
+    if before.get("encodings") != now["encodings"]:
+        found.append("encodings: this version of parity encodes the columns of parts by another rule")
     if not found and before != now:
         found.append("units: this version of parity cuts the work in another way")
     return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity.codec.arrow_sizes import decoded_bytes
 from parity.errors import DatasetError
+from parity_batch.encodings import dictionary_columns
 from parity_batch.storage import Draft, StoredFile
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -120,6 +121,8 @@ class PartWriter:
 
     def _flush(self) -> None:
         self._gather()
+        table = pa.concat_tables(self._held or [self._schema.empty_table()])
+        table = table.unify_dictionaries()  # and not one chunk: that is a copy
         try:
             if self._writer is None:
                 self._draft = self.file.draft()
@@ -128,11 +131,11 @@ class PartWriter:
                     self._schema,
                     compression=_COMPRESSION,
                     compression_level=_COMPRESSION_LEVEL,
+                    use_dictionary=cast("Any", dictionary_columns(table)),  # the stubs know no lists
                 )
             else:
                 self.file.check()
             if self._held:
-                table = pa.concat_tables(self._held).unify_dictionaries()  # not one chunk: that is a copy
                 self._held, self._held_rows, self._held_bytes = [], 0, 0.0
                 self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         except OSError as exc:
