@@ -1,7 +1,7 @@
 """Which columns of a part are written with a dictionary: those whose values repeat.
 
 Parquet's writers otherwise try one for every column, and give up when it has grown to a megabyte. For scores,
-keys and vectors, hardly two of which are equal, that doubled the time of a write and made files larger by half.
+keys and vectors, hardly two of which are equal, that doubled a write's time and made files larger by half.
 The choice follows from the first row group's rows alone, as all bytes of a part do.
 """
 
@@ -22,7 +22,7 @@ RULE: Final = "a dictionary where of 65536 values a quarter repeat others"
 _SAMPLE = 64 * 1024
 _FIRST_LOOK = 4 * 1024
 _DISTINCT = 0.75
-"""Of values of eight bytes, each as likely as the next, whose dictionary fills its megabyte, a sample has 0.79."""
+"""Eight-byte values, each as likely as the next, whose dictionary fills its megabyte, have 0.79 in a sample."""
 
 _pc: Any = pc
 _pq: Any = pq
