@@ -22,7 +22,7 @@ RULE: Final = "a dictionary where of 65536 values a quarter repeat others"
 _SAMPLE = 64 * 1024
 _FIRST_LOOK = 4 * 1024
 _DISTINCT = 0.75
-"""Eight-byte values, each as likely as the next, whose dictionary fills its megabyte, have 0.79 in a sample."""
+"""Eight-byte values, each as likely as the next, whose dictionary fills its megabyte, show 0.79."""
 
 _pc: Any = pc
 _pq: Any = pq
