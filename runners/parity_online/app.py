@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from parity.errors import shown
+from parity.codec.rejection import brief_json
 from parity_online import docs_page, metrics, openapi, refusal, status, torchserve, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, headers_of
@@ -186,7 +186,7 @@ def _add_repository(app: FastAPI, models: Models, repository: Repository | None)
         entries = triton.repository_index(models) if repository is None else repository.index()
         ready = asked.get("ready", False)
         if not isinstance(ready, bool):
-            raise ProblemError(400, "malformed", f"ready is {shown(ready)}; expected true or false")
+            raise ProblemError(400, "malformed", f"ready is {brief_json(ready)}; expected true or false")
         if ready:
             entries = [entry for entry in entries if entry["state"] == "READY"]
         return Response(orjson.dumps(entries), media_type="application/json")

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from parity.codec import arrow
 from parity.codec.decoded import Decoded
-from parity.errors import SchemaError
+from parity.errors import MalformedError, SchemaError
 from parity_online.call import Call
 from parity_online.columns import read_body, require_fitting, score
 from parity_online.problems import Answer, ProblemError, json_answer, public_message
@@ -26,6 +26,8 @@ async def answer(call: Call, body: bytes) -> Answer:
         ProblemError: its columns do not fit the handler's inputs, or the model is not ready.
         QueueFullError, DeadlineExceededError, DrainingError: see `parity_online.driver`.
     """
+    if not body:
+        raise MalformedError("the body is empty: expected an Arrow IPC stream")
     inputs = call.model.loaded.inputs
     most_rows = call.model.settings.queue_rows
 

@@ -16,10 +16,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from parity.codec.decoded import RowInvalidError
-from parity.codec.form_body import file_field, form_row, raw_row
+from parity.codec.form_body import expected_body, file_field, form_row, raw_row
+from parity.codec.json_text import loads_body
+from parity.codec.rejection import brief_json
 from parity.codec.rows import RowDecoder, dumps, loads
 from parity.codec.values import has_image_signature
-from parity.errors import MalformedError, RowError, shown
+from parity.errors import MalformedError, RowError
 from parity_online import arrow_body, logs
 from parity_online.call import Call
 from parity_online.columns import LARGE_BODY_BYTES, no_rows, read_body
@@ -60,7 +62,9 @@ async def answer(call: Call, body: bytes) -> Answer:
     if isinstance(value, list):
         return await _answer_list(call, cast("list[Any]", value), body)
     raise ProblemError(
-        400, "malformed", f"the body is {shown(value)}: expected a JSON object (one row) or a list of objects"
+        400,
+        "malformed",
+        f"the body is {brief_json(value)}: expected {expected_body(call.model.loaded.inputs)}",
     )
 
 
@@ -123,9 +127,9 @@ def _is_file(call: Call, media: str, body: bytes) -> bool:
 
 def _json(call: Call, media: str, body: bytes) -> Any:
     try:
-        return loads(body)
+        return loads_body(body, expected_body(call.model.loaded.inputs))
     except MalformedError as exc:
-        if media or file_field(call.model.loaded.inputs) is None:
+        if media or not body.strip() or file_field(call.model.loaded.inputs) is None:
             raise
         hint = "a file of no known image kind needs Content-Type: application/octet-stream"
         raise MalformedError(f"{exc}; {hint}") from None

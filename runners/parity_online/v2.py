@@ -13,7 +13,8 @@ from __future__ import annotations
 import time
 
 from parity.codec import oip
-from parity.errors import RowsError, SchemaError, shown
+from parity.codec.rejection import brief_json
+from parity.errors import RowsError, SchemaError
 from parity_online.call import Call
 from parity_online.columns import read_body, require_fitting, require_good, score
 from parity_online.problems import Answer, ProblemError, json_answer, rows_problem
@@ -72,7 +73,9 @@ def deadline_of(call: Call, timeout_us: object) -> float:
         return call.deadline
     if isinstance(timeout_us, bool) or not isinstance(timeout_us, int | float) or timeout_us < 0:
         raise ProblemError(
-            400, "malformed", f"parameters.timeout {shown(timeout_us)}: expected a number of microseconds"
+            400,
+            "malformed",
+            f"parameters.timeout {brief_json(timeout_us)}: expected a number of microseconds",
         )
     if timeout_us == 0:  # Triton's "no timeout of my own"
         return call.deadline

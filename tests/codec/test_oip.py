@@ -112,7 +112,7 @@ def test_a_scalar_may_have_a_dimension_of_one() -> None:
 def test_a_bad_value_is_its_rows_error() -> None:
     decoded = decode({**X, "data": [1, 2, True, 4]}, {**N, "shape": [2], "data": [1.0, 2]}).decoded
     assert [(error.row, error.field) for error in decoded.errors] == [(0, "n"), (1, "x")]
-    assert decoded.errors[1].message.startswith("field 'x' at [0]: True is of type boolean")
+    assert decoded.errors[1].message.startswith("field 'x' at [0]: true is of type boolean")
     assert decoded.batch.num_rows == 0
     one = decode({**X, "data": [1, 2, None, 4]}, N).decoded
     assert one.index.tolist() == [0]
@@ -166,11 +166,11 @@ def test_the_envelope_is_checked() -> None:
     assert "the request's id 7 is not a string" in refusal(X, N, id=7)
     assert "parameters is [1]; expected a JSON object" in refusal(X, N, parameters=[1])
     assert "'outputs' must be a list" in refusal(X, N, outputs={"name": "y"})
-    assert "has name None; expected a string" in refusal(X, N, outputs=[{}])
+    assert "has name null; expected a string" in refusal(X, N, outputs=[{}])
     for body, text in [
         (b"{", "not JSON"),
         (b"[]", "the request is []; expected a JSON object"),
-        (b"{}", "'inputs' must be a list of tensors, got None; it is missing"),
+        (b"{}", "'inputs' must be a list of tensors, and is missing"),
         (b'{"input": []}', "did you mean 'input'?"),
         (b'{"inputs": {}}', "'inputs' must be a list of tensors, got {}"),
     ]:

@@ -59,7 +59,7 @@ def test_shapes_vary_where_they_may() -> None:
         (VECTOR, [[1, 2, 3]], "a list of 1 stands where the shape says 3"),
         (VECTOR, [[1], [2], [3]], "field 'x' at [0]: [1] stands where a number belongs"),
         (VECTOR, [1, None, 3], "field 'x' at [1]: null is no element of a tensor"),
-        (VECTOR, [1, 2, True], "field 'x' at [2]: True is of type boolean"),
+        (VECTOR, [1, 2, True], "field 'x' at [2]: true is of type boolean"),
         (VECTOR, [1, 2, "3"], "field 'x' at [2]: '3' is of type string"),
         (VECTOR, [1.0, 2.0, 1e39], "field 'x' at [2]: 1e+39 is beyond the range of float32"),
         (VECTOR, [1, 2, 10**400], "field 'x' at [2]: the integer is beyond the range of a float"),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parity.codec.rejection import ValueRejectedError, brief
+from parity.codec.rejection import ValueRejectedError, brief_json
 from parity.codec.texts import tick_limits
 from parity.codec.values import compile_value, float_bounds, has_image_signature, not_an_image
 from parity.schema import Bytes, Field, Floating, Image, Integer, String, Timestamp
@@ -69,7 +69,7 @@ def _refusal(decode: Callable[[Any], Any], value: Any) -> ValueRejectedError:
         decode(value)
     except ValueRejectedError as exc:
         return exc
-    return ValueRejectedError(f"{brief(value)} does not fit")
+    return ValueRejectedError(f"{brief_json(value)} does not fit")
 
 
 def _integer_faults(field: Integer, values: Array) -> Faults:

@@ -34,12 +34,23 @@ def raw_row(schema: Schema, body: bytes) -> dict[str, Any]:
         MalformedError: the schema has no such field.
     """
     name = file_field(schema)
+    if name is None and not body:
+        raise MalformedError(f"the body is empty: expected {expected_body(schema)}")
     if name is None:
         raise MalformedError(
             "a raw body is for handlers whose one required input is Bytes or an encoded Image; this one has "
             f"{', '.join(f'{name}: {field.describe()}' for name, field in schema.items())}; send JSON"
         )
+    if not body and isinstance(schema[name], Image):
+        raise MalformedError(f"the body is empty: expected {expected_body(schema)}")
     return {name: body}
+
+
+def expected_body(schema: Schema) -> str:
+    """What a body of one row, or of some, may be, in words."""
+    name = file_field(schema)
+    rows = "a JSON object (one row) or a list of objects"
+    return rows if name is None else f"{rows}, or the file of the field {name!r} ({schema[name].describe()})"
 
 
 def form_row(schema: Schema, body: bytes, content_type: str) -> dict[str, Any]:
@@ -71,6 +82,8 @@ def split_form(body: bytes, content_type: str) -> list[tuple[str, bytes]]:
     if not 0 < len(boundary) <= 70:
         raise MalformedError(f"Content-Type {shown(content_type)} has no boundary of 1 to 70 characters")
     delimiter = b"\r\n--" + boundary.encode("latin-1", "replace")
+    if not body:
+        raise MalformedError("the body is empty: expected a form of at least one part")
     pieces = (b"\r\n" + body).split(delimiter, _MOST_PARTS + 1)
     if len(pieces) < 2:
         raise MalformedError(f"the body has no boundary {shown(boundary)}, which its Content-Type names")

@@ -41,6 +41,18 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
     return value
 
 
+def loads_body(data: bytes | memoryview, expected: str) -> Any:
+    """The body of a request as Python objects; `expected` says what an empty one should have been.
+
+    Raises:
+        MalformedError: it is empty, or not JSON; see `loads`.
+    """
+    first = bytes(data[:1])
+    if not first or (first.isspace() and bytes(data).isspace()):
+        raise MalformedError(f"the body is empty: expected {expected}")
+    return loads(data)
+
+
 def dumps(value: object) -> bytes:
     """Python objects, numpy scalars and arrays included, as JSON text.
 

@@ -17,11 +17,12 @@ from typing import Any, cast
 from parity.batch import Batch
 from parity.codec.build import constant_array
 from parity.codec.decoded import Decoded
+from parity.codec.json_text import loads_body
 from parity.codec.jsonable import encode_column
 from parity.codec.oip_binary import bytes_of_column, element_dtype
 from parity.codec.oip_tensors import SentTensor, Tail, column_of, read_tensor, tensor_parameters
 from parity.codec.oip_values import Values, datatype, decoders, describe, dims_of, flat_elements
-from parity.codec.rejection import brief
+from parity.codec.rejection import brief_json
 from parity.codec.rows import dumps, loads
 from parity.codec.values import compile_default, compile_value
 from parity.column import Column
@@ -91,10 +92,10 @@ def decode_request(
     if json_length == 0:
         return _decode_raw(schema, body)
     text, tail = _split(body, json_length)
-    request = _object(loads(text), "the request")
+    request = _object(loads_body(text, "a JSON object with 'inputs', a list of tensors"), "the request")
     identity = request.get("id")
     if identity is not None and not isinstance(identity, str):
-        raise MalformedError(f"the request's id {brief(identity)} is not a string")
+        raise MalformedError(f"the request's id {brief_json(identity)} is not a string")
     parameters = request.get("parameters")
     known = {} if parameters is None else _object(parameters, "parameters")
     asked, binary = _asked(request.get("outputs"))
@@ -103,7 +104,7 @@ def decode_request(
     binary_output = known.get("binary_data_output", False)
     if not isinstance(binary_output, bool):
         raise MalformedError(
-            f"parameters.binary_data_output is {brief(binary_output)}; expected true or false"
+            f"parameters.binary_data_output is {brief_json(binary_output)}; expected true or false"
         )
     decoded = _decode_tensors(schema, _entries(request, "inputs"), "input", tail, most_rows)
     return InferRequest(identity, decoded, asked, known, binary, binary_output)
@@ -236,7 +237,7 @@ def decode_sent(schema: Schema, sent: Mapping[str, SentTensor], role: str) -> De
 def require_known(schema: Schema, name: object, role: str, seen: Mapping[str, Any]) -> str:
     """The name of a tensor; raises MalformedError where the schema has none of it, or it is there twice."""
     if not isinstance(name, str):
-        raise MalformedError(f"an {role} has name {brief(name)}; expected a string")
+        raise MalformedError(f"an {role} has name {brief_json(name)}; expected a string")
     if name not in schema:
         raise MalformedError(f"unexpected inference {role} {shown(name)}; {did_you_mean(name, schema.names)}")
     if name in seen:
@@ -285,15 +286,16 @@ def _decode_raw(schema: Schema, body: bytes) -> InferRequest:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise MalformedError(f"{what} is {brief(value)}; expected a JSON object")
+        raise MalformedError(f"{what} is {brief_json(value)}; expected a JSON object")
     return cast("dict[str, Any]", value)
 
 
 def _entries(body: dict[str, Any], key: str) -> list[Any]:
     entries = body.get(key)
     if not isinstance(entries, list):
-        hint = "" if key in body else f"; {did_you_mean(key, body) or 'it is missing'}"
-        raise MalformedError(f"{key!r} must be a list of tensors, got {brief(entries)}{hint}")
+        hint = did_you_mean(key, body)
+        got = f"got {brief_json(entries)}" if key in body else f"and is missing{f'; {hint}' if hint else ''}"
+        raise MalformedError(f"{key!r} must be a list of tensors, {got}")
     return cast("list[Any]", entries)
 
 
@@ -302,21 +304,21 @@ def _asked(entries: Any) -> tuple[tuple[str, ...] | None, dict[str, bool]]:
     if entries is None or entries == []:
         return None, {}
     if not isinstance(entries, list):
-        raise MalformedError(f"'outputs' must be a list of objects with a name, got {brief(entries)}")
+        raise MalformedError(f"'outputs' must be a list of objects with a name, got {brief_json(entries)}")
     names: list[str] = []
     binary: dict[str, bool] = {}
     for entry in cast("list[Any]", entries):
         output = _object(entry, "an entry of 'outputs'")
         name = output.get("name")
         if not isinstance(name, str):
-            raise MalformedError(f"an entry of 'outputs' has name {brief(name)}; expected a string")
+            raise MalformedError(f"an entry of 'outputs' has name {brief_json(name)}; expected a string")
         names.append(name)
         parameters = tensor_parameters(f"output {name!r}", output)
         if "binary_data" in parameters:
             wanted = parameters["binary_data"]
             if not isinstance(wanted, bool):
                 raise MalformedError(
-                    f"output {name!r} has binary_data {brief(wanted)}; expected true or false"
+                    f"output {name!r} has binary_data {brief_json(wanted)}; expected true or false"
                 )
             binary[name] = wanted
     return tuple(names), binary

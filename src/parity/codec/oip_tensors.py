@@ -10,7 +10,7 @@ from typing import Any, cast
 from parity.codec.decoded import require_rows
 from parity.codec.oip_binary import bytes_decoder, values_of_bytes
 from parity.codec.oip_values import Values, as_tensor, datatype, decode_each, dims_of
-from parity.codec.rejection import ValueRejectedError, brief, wrong_type
+from parity.codec.rejection import ValueRejectedError, brief_json, wrong_type
 from parity.codec.tensors import TensorDecoder
 from parity.codec.values import Decode
 from parity.column import Column
@@ -93,7 +93,7 @@ def read_tensor(
         raise MalformedError(f"{what} has no 'data'; send its elements as a list, or as binary data")
     data = tensor["data"]
     if not isinstance(data, list):
-        raise MalformedError(f"{what} has data {brief(data)}; expected a list")
+        raise MalformedError(f"{what} has data {brief_json(data)}; expected a list")
     elements = cast("list[Any]", data)
     while elements and type(elements[0]) is list:
         if set(map(type, elements)) != {list}:
@@ -126,13 +126,13 @@ def check_tensor(
     expected = datatype(field)
     if kind != expected:
         raise MalformedError(
-            f"inference {role} {name!r} data-type is {brief(kind)}, but the schema says "
+            f"inference {role} {name!r} data-type is {brief_json(kind)}, but the schema says "
             f"{expected!r} ({field.describe()})"
         )
     if not isinstance(shape, list) or not all(
         type(size) is int and size >= 0 for size in cast("list[Any]", shape)
     ):
-        raise MalformedError(f"{role} {name!r} has shape {brief(shape)}; expected a list of sizes")
+        raise MalformedError(f"{role} {name!r} has shape {brief_json(shape)}; expected a list of sizes")
     sizes = cast("list[int]", shape)
     if max(sizes, default=0) > _MOST_OF_A_DIMENSION:
         raise MalformedError(
@@ -158,7 +158,7 @@ def tensor_parameters(what: str, tensor: dict[str, Any]) -> dict[str, Any]:
     if parameters is None:
         return {}
     if not isinstance(parameters, dict):
-        raise MalformedError(f"{what} has parameters {brief(parameters)}; expected a JSON object")
+        raise MalformedError(f"{what} has parameters {brief_json(parameters)}; expected a JSON object")
     for name, hint in _UNREAD.items():
         if name in parameters:
             raise MalformedError(f"{what} has the parameter {name!r}: {hint}")
@@ -209,7 +209,7 @@ def _binary(what: str, tensor: dict[str, Any], parameters: dict[str, Any], tail:
     if "data" in tensor:
         raise MalformedError(f"{what} has both 'data' and 'binary_data_size'; send one of them")
     if type(size) is not int or size < 0:
-        raise MalformedError(f"{what} has binary_data_size {brief(size)}; expected a number of bytes")
+        raise MalformedError(f"{what} has binary_data_size {brief_json(size)}; expected a number of bytes")
     if tail is None:
         raise MalformedError(
             f"{what} has binary_data_size {size}, but the request has no header "

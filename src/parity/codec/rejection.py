@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 from parity.errors import shown
 from parity.schema import Field
+
+_MOST_CHARS = 60
+_MOST_SHOWN = 4
+"""Of longer lists and objects, only the number is told."""
+_DEPTH = 3
 
 
 class ValueRejectedError(Exception):
@@ -37,13 +45,37 @@ class ValueRejectedError(Exception):
 
 def brief(value: object) -> str:
     """`value` as an error message shows it; big values are cut before they are turned into text."""
-    if isinstance(value, str | bytes | bytearray) and len(value) > 60:
-        return shown(value[:60])
-    if isinstance(value, list | tuple) and len(value) > 4:
+    if isinstance(value, str | bytes | bytearray) and len(value) > _MOST_CHARS:
+        return shown(value[:_MOST_CHARS])
+    if isinstance(value, list | tuple) and len(value) > _MOST_SHOWN:
         return f"{type(value).__name__} of {len(value)} ({brief(value[0])}, …)"
-    if isinstance(value, dict) and len(value) > 4:
+    if isinstance(value, dict) and len(value) > _MOST_SHOWN:
         return f"dict of {len(value)} keys"
     return shown(value)
+
+
+def brief_json(value: object, depth: int = 0) -> str:
+    """`value` as `brief` shows it, but null, true, false and objects as JSON spells and names them."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, list | tuple | dict) and depth == _DEPTH:
+        return "…"
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        if len(items) > _MOST_SHOWN:
+            return f"{type(value).__name__} of {len(items)} ({brief_json(items[0], depth + 1)}, …)"
+        return _cut(f"[{', '.join(brief_json(item, depth + 1) for item in items)}]")
+    if isinstance(value, dict):
+        entries = cast("dict[object, object]", value)
+        if len(entries) > _MOST_SHOWN:
+            return f"object of {len(entries)} keys"
+        shown_entries = (f"{brief(key)}: {brief_json(item, depth + 1)}" for key, item in entries.items())
+        return _cut(f"{{{', '.join(shown_entries)}}}")
+    return brief(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…"
 
 
 def wrong_type(field: Field, value: object, remedy: str = "") -> ValueRejectedError:
@@ -60,10 +92,13 @@ def wrong_type(field: Field, value: object, remedy: str = "") -> ValueRejectedEr
             field.describe(),
             "send null where no value is known, if the field is nullable",
         )
+    return ValueRejectedError(f"{brief_json(value)} is of type {type_name(value)}", field.describe(), remedy)
+
+
+def type_name(value: object) -> str:
+    """The type of a value, as JSON calls it where JSON has it."""
     name = type(value).__name__
-    return ValueRejectedError(
-        f"{brief(value)} is of type {_JSON_NAMES.get(name, name)}", field.describe(), remedy
-    )
+    return _JSON_NAMES.get(name, name)
 
 
 _JSON_NAMES = {"str": "string", "bool": "boolean", "int": "integer", "dict": "object"}

@@ -13,7 +13,7 @@ from parity.codec.build import columns_of_rows
 from parity.codec.decoded import Decoded, RowInvalidError
 from parity.codec.json_text import dumps, loads
 from parity.codec.jsonable import encode_column
-from parity.codec.rejection import ValueRejectedError, brief
+from parity.codec.rejection import ValueRejectedError, brief, brief_json, type_name
 from parity.codec.values import MISSING_KEY, compile_default, compile_value, missing_key
 from parity.errors import RowError, did_you_mean
 from parity.schema import MISSING, NonFinite, Schema
@@ -122,5 +122,5 @@ def encode_rows(batch: Batch, *, non_finite: NonFinite | None = None) -> list[di
 def _as_dict(row: object) -> dict[Any, Any]:
     if isinstance(row, Mapping):
         return dict(cast("Mapping[Any, Any]", row))
-    kind = "null" if row is None else f"{brief(row)} of type {type(row).__name__}"
+    kind = "null" if row is None else f"{brief_json(row)} of type {type_name(row)}"
     raise RowInvalidError(None, f"a row is {kind}; expected an object with one key for each field")

@@ -20,7 +20,7 @@ from parity.codec.numbers import (
     nearest,
     plain_number,
 )
-from parity.codec.rejection import ValueRejectedError, brief, wrong_type
+from parity.codec.rejection import ValueRejectedError, brief, brief_json, wrong_type
 from parity.schema import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -128,7 +128,7 @@ class TensorDecoder:
     def _ragged(self, value: list[Any]) -> ValueRejectedError:
         """The refusal of a nested list that is no array of the right depth, with the first place at fault."""
         return _first_fault(value, self._shape, self._field) or ValueRejectedError(
-            f"{brief(value)} is nested otherwise than the shape says", self._field.describe()
+            f"{brief_json(value)} is nested otherwise than the shape says", self._field.describe()
         )
 
     def _round(self, wide: Array, shape: tuple[int, ...]) -> Array:
@@ -157,7 +157,7 @@ class TensorDecoder:
                 if int(info.min) <= number <= int(info.max):
                     return number
                 raise self._refused(
-                    f"{brief(number)} is out of range {info.min} to {info.max}", position, shape
+                    f"{brief_json(number)} is out of range {info.min} to {info.max}", position, shape
                 )
             if number is not None and abs(number) >= _BEYOND_64_BITS and math.isfinite(number):
                 info = np.iinfo(dtype)
@@ -209,7 +209,7 @@ def _first_fault(value: Any, shape: tuple[int | None, ...], field: Tensor) -> Va
         what = (
             "null stands where a list belongs"
             if value is None
-            else f"{brief(value)} stands where a list belongs"
+            else f"{brief_json(value)} stands where a list belongs"
         )
         return ValueRejectedError(what, field.describe())
     length: int | None = shape[0]
@@ -235,7 +235,7 @@ def _first_fault(value: Any, shape: tuple[int | None, ...], field: Tensor) -> Va
                 return fault.inside(f"[{position}]")
         elif isinstance(item, list | tuple):
             return ValueRejectedError(
-                f"{brief(item)} stands where a number belongs", field.describe(), path=f"[{position}]"
+                f"{brief_json(item)} stands where a number belongs", field.describe(), path=f"[{position}]"
             )
     return None
 

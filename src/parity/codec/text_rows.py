@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from parity.codec.build import build_array
 from parity.codec.json_text import dumps, loads
 from parity.codec.numbers import finite_limit
-from parity.codec.rejection import ValueRejectedError, brief
+from parity.codec.rejection import ValueRejectedError, brief, brief_json
 from parity.codec.values import compile_default, compile_value, missing_key
 from parity.errors import MalformedError, RowError
 from parity.schema import (
@@ -102,7 +102,7 @@ class TextDecoder:
             try:
                 given = loads(line)
                 if type(given) is not dict:
-                    raise MalformedError(f"a row is {brief(given)}; expected an object")
+                    raise MalformedError(f"a row is {brief_json(given)}; expected an object")
             except MalformedError as exc:
                 problems[row] = RowError(row, "invalid", str(exc))
                 for column in gathered.values():

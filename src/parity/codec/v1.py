@@ -14,8 +14,9 @@ from typing import Any, Literal, cast
 
 from parity.batch import Batch
 from parity.codec.decoded import Decoded, RowInvalidError, require_rows
+from parity.codec.json_text import loads_body
 from parity.codec.jsonable import encode_column
-from parity.codec.rejection import brief
+from parity.codec.rejection import brief_json
 from parity.codec.rows import RowDecoder, dumps, loads
 from parity.errors import MalformedError, RowError, RowsError, did_you_mean
 from parity.schema import Bytes, Field, Image, List, NonFinite, Schema, String
@@ -44,13 +45,15 @@ def decode_request(decoder: RowDecoder, body: bytes, *, most_rows: int | None = 
         TooManyRowsError: there are more.
         MalformedError: it is not such a request. A row that does not fit is a row error instead.
     """
-    request = loads(body)
+    request = loads_body(body, "a JSON object with 'instances' or 'inputs'")
     if not isinstance(request, dict):
-        raise MalformedError(f"the body is {brief(request)}; expected an object with 'instances' or 'inputs'")
+        raise MalformedError(
+            f"the body is {brief_json(request)}; expected an object with 'instances' or 'inputs'"
+        )
     asked = cast("dict[str, Any]", request)
     signature = asked.get("signature_name", SIGNATURE)
     if signature not in (SIGNATURE, ""):
-        raise MalformedError(f"signature_name is {brief(signature)}; there is {SIGNATURE!r} only")
+        raise MalformedError(f"signature_name is {brief_json(signature)}; there is {SIGNATURE!r} only")
     if ("instances" in asked) == ("inputs" in asked):
         hint = did_you_mean("instances", asked) if "instances" not in asked else ""
         raise MalformedError(f"send either 'instances' or 'inputs'{f'; {hint}' if hint else ''}")
@@ -104,7 +107,7 @@ def decode_response(schema: Schema, body: bytes) -> Batch:
     """
     answer = loads(body)
     if not isinstance(answer, dict) or "error" in answer:
-        raise MalformedError(f"the server answered {brief(answer)}")
+        raise MalformedError(f"the server answered {brief_json(answer)}")
     told = cast("dict[str, Any]", answer)
     if "predictions" in told:
         rows = _instances(schema, told["predictions"])
@@ -119,7 +122,7 @@ def decode_response(schema: Schema, body: bytes) -> Batch:
 
 def _instances(schema: Schema, instances: Any, most_rows: int | None = None) -> list[Any]:
     if not isinstance(instances, list):
-        raise MalformedError(f"'instances' is {brief(instances)}; expected a list of rows")
+        raise MalformedError(f"'instances' is {brief_json(instances)}; expected a list of rows")
     require_rows(len(cast("list[Any]", instances)), most_rows)
     alone = next(iter(schema.items())) if len(schema) == 1 else None
     found: list[Any] = []
@@ -140,14 +143,16 @@ def _columns(schema: Schema, inputs: Any, most_rows: int | None = None) -> list[
     if len(schema) == 1 and not (isinstance(inputs, dict) and next(iter(schema)) in inputs):
         inputs = {next(iter(schema)): inputs}
     if not isinstance(inputs, dict):
-        raise MalformedError(f"'inputs' is {brief(inputs)}; expected an object with a list for each field")
+        raise MalformedError(
+            f"'inputs' is {brief_json(inputs)}; expected an object with a list for each field"
+        )
     columns = cast("dict[str, Any]", inputs)
     for name, values in columns.items():
         if name not in schema:
-            raise MalformedError(f"unexpected input {brief(name)}; {did_you_mean(name, schema.names)}")
+            raise MalformedError(f"unexpected input {brief_json(name)}; {did_you_mean(name, schema.names)}")
         if not isinstance(values, list):
             raise MalformedError(
-                f"input {name!r} is {brief(values)}; expected a list with a value for each row"
+                f"input {name!r} is {brief_json(values)}; expected a list with a value for each row"
             )
     counts = {name: len(values) for name, values in columns.items()}
     if len(set(counts.values())) > 1:
