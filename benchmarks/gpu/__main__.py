@@ -86,14 +86,8 @@ def checked(device: str) -> Iterator[Line]:
                 continue
             handler = with_profiles(name, Path(folder), device)
             command = [sys.executable, "-m", "parity", "check", str(handler), "--runner", "batch", "-q"]
-            command += [
-                "--golden",
-                str(ROOT / "golden" / name),
-                "--law",
-                "device",
-                "--profiles",
-                "host,device",
-            ]
+            command += ["--golden", str(ROOT / "golden" / name)]
+            command += ["--law", "device", "--profiles", "host,device"]
             code, last = _run(command, CHECK_S)
             yield Line("handlers", what, code == 0, note=last)
 
