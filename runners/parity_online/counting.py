@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, Exemplar, HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
@@ -18,7 +20,35 @@ Traced = tuple[str, float, float]
 """A trace's id, a value, and its time in seconds since 1970."""
 
 
-class LoopCounter(Collector):
+Child = TypeVar("Child")
+
+
+class _Family(Collector, Generic[Child]):
+    """What families share: a child for each tuple of label values, made when it is first asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        labels: Sequence[str],
+        make_child: Callable[[], Child],
+        registry: CollectorRegistry,
+    ) -> None:
+        self._name = name
+        self._doc = doc
+        self._label_names = tuple(labels)
+        self._make_child = make_child
+        self._children: dict[tuple[str, ...], Child] = {}
+        registry.register(self)
+
+    def labels(self, *values: str) -> Child:
+        """The child of these label values."""
+        if values not in self._children:
+            self._children[values] = self._make_child()
+        return self._children[values]
+
+
+class LoopCounter(_Family["LoopCounterChild"]):
     """A family of counters; `labels` gives the one of some label values, to keep and increment.
 
     Args:
@@ -29,17 +59,7 @@ class LoopCounter(Collector):
     """
 
     def __init__(self, name: str, doc: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
-        self._name = name
-        self._doc = doc
-        self._label_names = tuple(labels)
-        self._children: dict[tuple[str, ...], LoopCounterChild] = {}
-        registry.register(self)
-
-    def labels(self, *values: str) -> LoopCounterChild:
-        """The counter of these label values."""
-        if values not in self._children:
-            self._children[values] = LoopCounterChild()
-        return self._children[values]
+        super().__init__(name, doc, labels, LoopCounterChild, registry)
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """The family, as Prometheus wants it."""
@@ -62,7 +82,7 @@ class LoopCounterChild:
         self.count += 1
 
 
-class LoopHistogram(Collector):
+class LoopHistogram(_Family["LoopHistogramChild"]):
     """A family of histograms; `labels` gives the one of some label values, to keep and observe.
 
     Args:
@@ -76,18 +96,8 @@ class LoopHistogram(Collector):
     def __init__(
         self, name: str, doc: str, labels: Sequence[str], bounds: Sequence[float], registry: CollectorRegistry
     ) -> None:
-        self._name = name
-        self._doc = doc
-        self._label_names = tuple(labels)
         self._bounds = tuple(float(bound) for bound in bounds)
-        self._children: dict[tuple[str, ...], LoopHistogramChild] = {}
-        registry.register(self)
-
-    def labels(self, *values: str) -> LoopHistogramChild:
-        """The histogram of these label values."""
-        if values not in self._children:
-            self._children[values] = LoopHistogramChild(self._bounds)
-        return self._children[values]
+        super().__init__(name, doc, labels, partial(LoopHistogramChild, self._bounds), registry)
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """The family, as Prometheus wants it: buckets are cumulative."""
