@@ -11,7 +11,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
@@ -58,7 +58,7 @@ class LocalEngine:
         else:
             lanes, engines = min(threads, len(units)), 1
         task.prepare(lanes * engines)
-        with _process_settings():
+        with _SETTINGS:
             yield from self._run(units, task, lanes, engines)
 
     def _run(self, units: Sequence[Unit], task: UnitTask, lanes: int, engines: int) -> Iterator[UnitReport]:
@@ -86,9 +86,8 @@ class LocalEngine:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextlib.contextmanager
-def _process_settings() -> Generator[None]:
-    """In this context Python and Arrow suit threads that score: what they were before comes back after it.
+class _SharedSettings:
+    """A context in which Python and Arrow suit threads that score: what they were before comes back after it.
 
     Arrow's own choice gives memory back to the system and takes it anew at every read, page by page. With
     jemalloc, which keeps it for a second, a job on a wide table was 1.05 times as fast. Who has chosen by
@@ -97,22 +96,13 @@ def _process_settings() -> Generator[None]:
     Jobs may overlap in a process: the last one that ends takes back what the first one set, unless somebody
     else has set it since.
     """
-    _SHARED.enter()
-    try:
-        yield
-    finally:
-        _SHARED.leave()
-
-
-class _SharedSettings:
-    """The process's settings while at least one job runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs = 0
         self._undo: list[Callable[[], None]] = []
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             self._jobs += 1
             if self._jobs == 1:
@@ -121,7 +111,7 @@ class _SharedSettings:
                     with contextlib.suppress(NotImplementedError):  # not every build of Arrow has it
                         self._set_pool(pa.jemalloc_memory_pool())
 
-    def leave(self) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._jobs -= 1
             while not self._jobs and self._undo:
@@ -149,7 +139,7 @@ class _SharedSettings:
         self._undo.append(undo)
 
 
-_SHARED = _SharedSettings()
+_SETTINGS = _SharedSettings()
 
 
 def default_workers(device: str, preprocess_workers: int = 0) -> int:
