@@ -12,12 +12,16 @@ from typing import Any, cast
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from parity.codec.rejection import brief_json
 from parity_online import docs_page, metrics, openapi, refusal, status, torchserve, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, headers_of
+from parity_online.protocols import PROTOCOLS
 from parity_online.repository import Repository
 from parity_online.served import ServedModel
 
@@ -76,23 +80,33 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
             return Response(families.open_text(), media_type=metrics.OPEN_CONTENT_TYPE, headers=_VARY)
         return Response(families.text(), media_type=metrics.CONTENT_TYPE, headers=_VARY)
 
+    _add_heads(app)
+
     @app.exception_handler(ProblemError)
     @app.exception_handler(HTTPException)
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(Exception)
     async def refuse(request: Request, error: Exception) -> Response:
-        return _response(refusal.refuse(request.scope, _foreseen(request, error)))
+        answer = refusal.refuse(request.scope, _foreseen(request, error))
+        if answer.status == 405:
+            answer.headers.append((b"allow", ", ".join(_methods(app, request.scope)).encode()))
+        return _response(answer)
 
     return app
 
 
+def _add_heads(app: FastAPI) -> None:
+    """What can be got can be asked for its head: RFC 9110, 9.1."""
+    for route in [route for route in app.routes if isinstance(route, APIRoute)]:
+        if "GET" in (route.methods or ()):
+            app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
+
+
 def _add_health(app: FastAPI, models: Models) -> None:
-    @app.head("/v2/health/live", include_in_schema=False)
     @app.get("/v2/health/live", tags=["health"], summary="Whether the process serves at all")
     def live() -> Response:
         return _json({"live": True})
 
-    @app.head("/v2/health/ready", include_in_schema=False)
     @app.get("/v2/health/ready", tags=["health"], summary="Whether every model takes requests")
     def ready(request: Request) -> Response:
         waiting = models.waiting()
@@ -103,15 +117,12 @@ def _add_health(app: FastAPI, models: Models) -> None:
         reasons = "; ".join(f"model {name!r}: {reason}" for name, reason in waiting.items())
         return _json({"ready": False, "error": f"not ready: {reasons}", "models": waiting}, 503)
 
-    @app.head("/ping", include_in_schema=False)
     @app.get("/ping", tags=["health"], summary="TorchServe's health check")
     def ping() -> Response:
         is_ready = not models.waiting()
         return _json({"status": "Healthy" if is_ready else "Unhealthy"}, 200 if is_ready else 503)
 
-    @app.head("/v2/models/{name}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/ready", tags=["health"], summary="Whether a model takes requests")
-    @app.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
     @app.get("/v2/models/{name}/versions/{version}/ready", tags=["health"])
     def model_ready(request: Request, name: str, version: str | None = None) -> Response:
         try:
@@ -232,17 +243,15 @@ async def _object(request: Request) -> dict[str, Any]:
 def _add_wrong_turns(app: FastAPI, models: Models) -> None:
     """The inference routes for names and versions that no model has; known ones never come here."""
 
-    @app.post("/v1/models/{name}:predict", include_in_schema=False)
-    @app.post("/v1/models/{name}/versions/{version}:predict", include_in_schema=False)
-    @app.post("/predictions/{name}", include_in_schema=False)
-    @app.post("/predictions/{name}/{version}", include_in_schema=False)
-    @app.post("/v2/models/{name}/infer", include_in_schema=False)
-    @app.post("/v2/models/{name}/versions/{version}/infer", include_in_schema=False)
     def unknown(name: str, version: str | None = None) -> Response:
         model = models.find(name, version)
         raise ProblemError(
             404, "not_found", f"model {model.name!r} is served under its exact name only; see GET /v2/models"
         )
+
+    for protocol in PROTOCOLS:
+        for path in (protocol.path, protocol.version_path):
+            app.add_api_route(path, unknown, methods=list(protocol.verbs), include_in_schema=False)
 
 
 def model_config(model: ServedModel) -> dict[str, Any]:
@@ -285,6 +294,14 @@ def _triton_tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
 
 def _instance_kind(device: str) -> str:
     return "KIND_CPU" if device == "cpu" else "KIND_GPU"
+
+
+def _methods(app: FastAPI, scope: Scope) -> list[str]:
+    """The verbs that a path takes, on whichever routes."""
+    found = [
+        route for route in app.routes if isinstance(route, Route) and route.matches(scope)[0] != Match.NONE
+    ]
+    return sorted({method for route in found for method in route.methods or ()})
 
 
 def _foreseen(request: Request, error: Exception) -> Exception:

@@ -68,6 +68,8 @@ def add_routes(app: FastAPI, models: Models) -> None:
             return _json([_described(model) for model in models.versions(name).models])
         return _json([_described(models.find(name, version))])
 
+    @app.put("/explanations/{name}", include_in_schema=False)
+    @app.put("/explanations/{name}/{version}", include_in_schema=False)
     @app.post("/explanations/{name}", tags=["torchserve"], summary="501: no handler explains its answers")
     @app.post("/explanations/{name}/{version}", tags=["torchserve"])
     def explain(name: str, version: str | None = None) -> Response:
