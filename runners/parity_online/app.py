@@ -5,6 +5,7 @@ Inference requests reach this app only when something is wrong with their path o
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 from collections.abc import Mapping
 from typing import Any, cast
@@ -23,6 +24,7 @@ from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, headers_of
 from parity_online.protocols import PROTOCOLS
 from parity_online.repository import Repository
+from parity_online.request import slow_body
 from parity_online.served import ServedModel
 
 SERVER_NAME = "parity"
@@ -30,6 +32,7 @@ EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository", "
 
 _VARY = {"vary": "Accept"}
 _MANAGEMENT_BODY_BYTES = 65536
+_MANAGEMENT_BODY_S = 5.0
 
 
 def build_app(models: Models, families: metrics.Metrics, repository: Repository | None = None) -> FastAPI:
@@ -90,6 +93,8 @@ def build_app(models: Models, families: metrics.Metrics, repository: Repository 
         answer = refusal.refuse(request.scope, _foreseen(request, error))
         if answer.status == 405:
             answer.headers.append((b"allow", ", ".join(_methods(app, request.scope)).encode()))
+        if answer.status == 408:  # what still comes of the body would be taken for it, and no request be read
+            answer.headers.append((b"connection", b"close"))
         return _response(answer)
 
     return app
@@ -222,13 +227,19 @@ async def _object(request: Request) -> dict[str, Any]:
     """The body as a JSON object; an empty one stands for none.
 
     Raises:
-        ProblemError: (400) it is something else; (413) it is far larger than such a request needs.
+        ProblemError: (400) it is something else; (408) it does not come; (413) it is far larger than such a
+            request needs.
     """
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MANAGEMENT_BODY_BYTES:
-            raise ProblemError(413, "too_large", f"the body is larger than {_MANAGEMENT_BODY_BYTES} bytes")
+    try:
+        async with asyncio.timeout(_MANAGEMENT_BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > _MANAGEMENT_BODY_BYTES:
+                    told = f"the body is larger than {_MANAGEMENT_BODY_BYTES} bytes"
+                    raise ProblemError(413, "too_large", told)
+    except TimeoutError:
+        raise slow_body(_MANAGEMENT_BODY_S, len(body)) from None
     if not body.strip():
         return {}
     try:

@@ -99,9 +99,15 @@ class ClosingProtocol(HttpToolsProtocol):
         answering = not self._in_head and self.cycle is not None and not self.cycle.response_complete
         if answering or self.transport.is_closing():
             return
+        self._end_gently()
+
+    def _end_gently(self) -> None:
+        """Close for writing, and drop what still comes until the client has had time to see it."""
         if not self.transport.can_write_eof():  # TLS says goodbye by itself
             self.transport.close()
             return
         self._is_half_closed = True
         self.transport.write_eof()
+        if self._end_timer is not None:
+            self._end_timer.cancel()
         self._end_timer = self.loop.call_later(LINGER_S, self.transport.close)

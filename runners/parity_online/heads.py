@@ -1,8 +1,9 @@
 """The head of a request: how long it may take to come, how large it may be, how many headers it may have.
 
 A client that trickles a head holds no connection for ever, and one that sends a huge head fills no memory.
-What is refused here never was a request: it is answered 408 or 431, logged, and its connection ends. Where an
-earlier request of the connection still waits for its answer, that one is answered, and then it ends.
+What is refused here, and what is no HTTP, never was a request: it is answered 400, 408 or 431, logged, and
+its connection ends. Where an earlier request of the connection still waits for its answer, that one is
+answered, and then it ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from parity_online import logs
 from parity_online.closing import ClosingProtocol
+from parity_online.plain_parser import PlainParser
 from parity_online.problems import ProblemError, new_id, render
 from parity_online.wire import status_line
 
@@ -27,6 +29,11 @@ HEAD_BYTES = 65536
 HEADERS_MOST = 100
 """So many headers it may have."""
 
+_NO_HTTP = (
+    "what came is no HTTP/1.1 request: send a request line, headers with a colon, and the length of the body "
+    "in one way only, Content-Length or Transfer-Encoding: chunked"
+)
+
 
 class _HeadRefusedError(Exception):
     """Ends the parser's work; it does not get further than the parser."""
@@ -40,6 +47,10 @@ class HeadProtocol(ClosingProtocol):
     _head_bytes = 0
     _parsed_bytes = 0
     _refusal: ProblemError | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.parser: Any = PlainParser(self)
 
     def connection_made(self, transport: Any) -> None:
         """A client connects; it must send the head of a request in time."""
@@ -59,9 +70,21 @@ class HeadProtocol(ClosingProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """One of its headers."""
         self._count(len(name) + len(value) + 4)
+        if not self._in_head:
+            return  # a trailer, behind a body in chunks: no header of its request
         super().on_header(name, value)
         if len(self.headers) > HEADERS_MOST:
             self._refuse_head(f"the head of the request has more than {HEADERS_MOST} headers")
+
+    def on_headers_complete(self) -> None:
+        """Its head has come."""
+        if not self.parser.turns_plain():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Its body has come."""
+        if not self.parser.turns_plain():
+            super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         """Parse what came."""
@@ -77,12 +100,9 @@ class HeadProtocol(ClosingProtocol):
         else:
             self._cancel_head_timer()
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's
         """Answer what is no request, or one whose head is refused."""
-        if self._refusal is not None:
-            self._close_with(self._refusal.status, str(self._refusal))
-        elif not self._ends_after_answer():
-            super().send_400_response(msg)
+        self._refuse(self._refusal or ProblemError(400, "malformed", _NO_HTTP))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
@@ -122,20 +142,29 @@ class HeadProtocol(ClosingProtocol):
         if self.transport.is_closing():
             return
         if self._head_bytes or self._parsed_bytes:
-            request_id = new_id()
-            logger.info(
-                "event=request_failed id=%s status=%d client=%s kind=head error=%s",
-                request_id,
-                status,
-                logs.text(self.client[0] if self.client is not None else "-"),
-                logs.text(message),
-            )
-            if self._ends_after_answer():
-                return
-            answer = render(ProblemError(status, "head", message), request_id, close=True)
-            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
-            self.transport.write(status_line(status) + head + b"\r\n" + answer.body)
-        self.transport.close()
+            self._refuse(ProblemError(status, "head", message))
+        else:
+            self.transport.close()
+
+    def _refuse(self, problem: ProblemError) -> None:
+        if self.transport.is_closing() or self._is_half_closed:
+            return
+        request_id = new_id()
+        logger.info(
+            "event=request_failed id=%s status=%d client=%s kind=%s error=%s",
+            request_id,
+            problem.status,
+            logs.text(self.client[0] if self.client is not None else "-"),
+            problem.kind,
+            logs.text(str(problem)),
+        )
+        if self._ends_after_answer():
+            return
+        answer = render(problem, request_id, close=True)
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
+        self.transport.write(status_line(problem.status) + head + b"\r\n" + answer.body)
+        self._in_head = False
+        self._end_gently()
 
     def _ends_after_answer(self) -> bool:
         """Whether an earlier request is still to be answered; the connection then ends with that answer."""

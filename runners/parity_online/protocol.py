@@ -212,6 +212,8 @@ class FastProtocol(HeadProtocol):
 
     def on_headers_complete(self) -> None:
         """Keep the request, or let uvicorn have it."""
+        if self.parser.turns_plain():
+            return
         self._in_head = False
         exchange = self._exchange()
         if exchange is not None:
@@ -234,6 +236,8 @@ class FastProtocol(HeadProtocol):
 
     def on_message_complete(self) -> None:
         """Answer the request."""
+        if self.parser.turns_plain():
+            return
         self._is_between = True
         exchange, fast = self.cycle, self._fast
         if type(exchange) is not _Exchange or fast is None:

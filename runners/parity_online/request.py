@@ -102,7 +102,8 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
     """Fill in what the headers tell.
 
     Raises:
-        ProblemError: (400) a header has a value that makes no sense.
+        ProblemError: (400) a header has a value that makes no sense; (501) a body is coded for its way, and
+            not in chunks only.
     """
     for name, value in headers:
         if name == b"content-type":
@@ -121,15 +122,24 @@ def read_headers(request: Request, headers: Iterable[tuple[bytes, bytes]]) -> No
             request.priority = _priority(value)
         elif name == b"authorization" or name == b"x-api-key":
             request.credentials += ((name, value),)
+        elif name == b"transfer-encoding":
+            _require_chunked(value)
         elif name == b"expect":
             request.is_read = True  # the client sends nothing before it is asked to
         elif name == b"accept-encoding":
             request.accepts = value
         elif name == b"content-encoding":
-            encoding = value.decode("latin-1").strip().lower()
-            request.encoding = None if encoding in ("", "identity") else encoding
+            _add_encoding(request, value)
         elif name == b"inference-header-content-length":
             request.json_length = _length(value)
+
+
+def _add_encoding(request: Request, value: bytes) -> None:
+    """Note one more `Content-Encoding`: several of them are one after the other, as in one header."""
+    encoding = value.decode("latin-1").strip().lower()
+    encoding = "gzip" if encoding == "x-gzip" else encoding  # RFC 9110, 8.4.1.3
+    if encoding not in ("", "identity"):
+        request.encoding = encoding if request.encoding is None else f"{request.encoding}, {encoding}"
 
 
 def id_of(value: bytes) -> str | None:
@@ -235,6 +245,16 @@ def require_json(request: Request) -> None:
     charset = parameters.lower().replace(" ", "").replace('"', "")
     if "charset=" in charset and "charset=utf-8" not in charset and "charset=us-ascii" not in charset:
         raise ProblemError(415, "content_type", f"Content-Type {shown(text)}: JSON is UTF-8; send it so")
+
+
+def _require_chunked(value: bytes) -> None:
+    if value.strip().lower() != b"chunked":
+        raise ProblemError(
+            501,
+            "transfer_encoding",
+            f"Transfer-Encoding {shown(value.decode('latin-1'))}: only chunked is read; compress a body by "
+            "Content-Encoding",
+        )
 
 
 def _length(value: bytes) -> int:

@@ -20,10 +20,13 @@ _CYCLE_ATTRIBUTES = (
     "flow",
     "keep_alive",
     "message_event",
+    "more_body",
     "on_response",
     "response_complete",
     "response_started",
+    "scope",
     "transport",
+    "waiting_for_100_continue",
 )
 _known_classes: dict[type, bool] = {}
 _starts: dict[int, tuple[list[tuple[bytes, bytes]], bytes]] = {}
@@ -34,6 +37,10 @@ async def send_answer(answer: Answer, receive: Receive, send: Send) -> None:
     cycle: Any = getattr(receive, "__self__", None)
     if _is_known(cycle) and not cycle.flow.write_paused:
         if not note_closed(cycle):
+            if cycle.more_body:  # what still comes of it would be taken for the next request, or that for it
+                cycle.keep_alive = False
+            if cycle.scope["method"] == "HEAD":
+                answer = Answer(answer.status, answer.headers, b"")
             write_answer(cycle, answer)
         return
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
@@ -55,6 +62,9 @@ def sending(receive: Receive, send: Send) -> Send:
 
     async def send_if_open(message: Message) -> None:
         note_closed(cycle)
+        if message["type"] == "http.response.start" and cycle.waiting_for_100_continue and cycle.more_body:
+            # A client that was not asked for its body sends none, and its next request would be taken for it.
+            cycle.keep_alive = False
         await send(message)
 
     return send_if_open
