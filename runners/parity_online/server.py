@@ -26,12 +26,9 @@ import uvicorn
 import uvloop
 from prometheus_client import disable_created_metrics
 
-from parity.batch import Batch
-from parity.capture import Share
-from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError, did_you_mean
+from parity.errors import ConfigError, FingerprintError, ParityError, RunnerError
 from parity.handler import LoadedHandler
 from parity.profile import Profile
-from parity.result import Result
 from parity_online import logs
 from parity_online.app import build_app
 from parity_online.capturing import prepare_capture
@@ -43,9 +40,9 @@ from parity_online.metrics import Metrics
 from parity_online.models import Canary, Models, require_canaries
 from parity_online.protocol import FastProtocol, is_supported
 from parity_online.repository import Repository, home, require_compatible
-from parity_online.served import Mirror, ServedModel
+from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
-from parity_online.shadow import Shadow, ShadowName
+from parity_online.shadow import ShadowName, mirror, require_shadows
 from parity_online.spans import Spans
 
 if TYPE_CHECKING:
@@ -123,7 +120,7 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         repository.adopt(make(loaded))
     known = [(model.name, model.version) for model in models]
     require_canaries(offer.canaries, known)
-    _require_shadows(offer, known)
+    require_shadows(offer.shadows, offer.canaries, known)
     listener = _bind(settings)
     keys = None if settings.api_keys is None else read_keys(settings.api_keys)
     if not is_loopback(settings.host):
@@ -146,39 +143,6 @@ def serve(offer: Offer, settings: ServerSettings, announce: Announce) -> None:
         raise RunnerError(
             f"handler {server.failed_name} cannot be served: {server.failure}"
         ) from server.failure
-
-
-def _require_shadows(offer: Offer, known: Sequence[tuple[str, str]]) -> None:
-    for shadow in offer.shadows:
-        versions = {version for name, version in known if name == shadow.name}
-        where = f"--shadow {shadow.name}@{shadow.version}"
-        if not versions:
-            raise ConfigError(
-                f"{where}: no such model; {did_you_mean(shadow.name, {name for name, _ in known})}"
-            )
-        if shadow.version not in versions:
-            raise ConfigError(f"{where}: no such version; {did_you_mean(shadow.version, versions)}")
-        if any((canary.name, canary.version) == (shadow.name, shadow.version) for canary in offer.canaries):
-            raise ConfigError(f"{where}: it is a canary already; a version is one or the other")
-        if versions <= {other.version for other in offer.shadows if other.name == shadow.name}:
-            raise ConfigError(f"{where}: {shadow.name!r} has no version left that answers; serve one")
-
-
-def _mirror(models: Models, loop: asyncio.AbstractEventLoop) -> None:
-    """Let each shadow hear of the batches of the other versions of its name."""
-    for model in models:
-        names = [(name, version) for name, version in models.shadows if name == model.name]
-        found = [models.get(*name) for name in names if (model.name, model.version) not in names]
-        shadows = [Shadow(shadow, model, loop) for shadow in found if shadow is not None]
-        model.mirror = _all_of(shadows) if shadows else None
-
-
-def _all_of(shadows: Sequence[Shadow]) -> Mirror:
-    def mirror(batch: Batch, result: Result, shares: Sequence[Share]) -> None:
-        for shadow in shadows:
-            shadow.offer(batch, result, shares)
-
-    return mirror
 
 
 def _warn_if_open(settings: ServerSettings) -> None:
@@ -294,7 +258,7 @@ class _Server(uvicorn.Server):
             logger.info("event=listening grpc=%s", listening["grpc"])
         self._announce(listening)
         if self._models.shadows:
-            self._models.subscribe(lambda: _mirror(self._models, loop))
+            self._models.subscribe(lambda: mirror(self._models, loop))
         self._loading = asyncio.create_task(self._load())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -17,12 +17,13 @@ from typing import cast
 from parity.batch import Batch
 from parity.capture import Share
 from parity.compare import Comparison, Tolerances, compare
-from parity.errors import ConfigError
+from parity.errors import ConfigError, did_you_mean
 from parity.golden.recording import pair_side
 from parity.result import Result
 from parity_online import logs
 from parity_online.metrics import ModelMetrics
-from parity_online.served import ServedModel
+from parity_online.models import Canary, Models
+from parity_online.served import Mirror, ServedModel
 from parity_online.shapes import Piece, put_back
 from parity_online.works import Columns, ColumnsWork
 
@@ -144,3 +145,39 @@ class Shadow:
             logs.text(",".join(ids[:5])),
             logs.text(what),
         )
+
+
+def require_shadows(
+    shadows: Sequence[ShadowName], canaries: Sequence[Canary], known: Sequence[tuple[str, str]]
+) -> None:
+    """Raise ConfigError where a shadow is not there, is a canary, too, or leaves no version that answers."""
+    for shadow in shadows:
+        versions = {version for name, version in known if name == shadow.name}
+        where = f"--shadow {shadow.name}@{shadow.version}"
+        if not versions:
+            raise ConfigError(
+                f"{where}: no such model; {did_you_mean(shadow.name, {name for name, _ in known})}"
+            )
+        if shadow.version not in versions:
+            raise ConfigError(f"{where}: no such version; {did_you_mean(shadow.version, versions)}")
+        if any((canary.name, canary.version) == (shadow.name, shadow.version) for canary in canaries):
+            raise ConfigError(f"{where}: it is a canary already; a version is one or the other")
+        if versions <= {other.version for other in shadows if other.name == shadow.name}:
+            raise ConfigError(f"{where}: {shadow.name!r} has no version left that answers; serve one")
+
+
+def mirror(models: Models, loop: asyncio.AbstractEventLoop) -> None:
+    """Let each shadow hear of the batches of the other versions of its name."""
+    for model in models:
+        names = [(name, version) for name, version in models.shadows if name == model.name]
+        found = [models.get(*name) for name in names if (model.name, model.version) not in names]
+        shadows = [Shadow(shadow, model, loop) for shadow in found if shadow is not None]
+        model.mirror = _all_of(shadows) if shadows else None
+
+
+def _all_of(shadows: Sequence[Shadow]) -> Mirror:
+    def offer(batch: Batch, result: Result, shares: Sequence[Share]) -> None:
+        for shadow in shadows:
+            shadow.offer(batch, result, shares)
+
+    return offer
