@@ -46,8 +46,8 @@ def main(descriptor: int) -> None:
     if os.getppid() != parent:
         return
     # The server decides when a replica ends: a Ctrl-C or a SIGTERM to the group must not cut a drain short.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as connection:
         try:
             _, _, body = receive_frame(connection)

@@ -1,7 +1,7 @@
 """The process: bind, listen, load, become ready, serve, drain, stop.
 
 Live at once, ready only when earned: the port is open while the handlers load, and /v2/health/ready says 503
-until every one has been warmed up and has reproduced its goldens. SIGTERM and SIGINT start the drain:
+until every one has been warmed up and has reproduced its goldens. SIGTERM, SIGINT and SIGHUP start the drain:
 requests that still arrive get 503 and `Connection: close`, accepted ones are finished, then the process ends
 with 0. A second signal ends it at once.
 """
@@ -61,6 +61,10 @@ _TAKE_S = 1.0
 
 _YOUNG_OBJECTS = 20_000
 """So many new objects make the collector look for cycles: some hundred requests are in flight at a time."""
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_OTHERS = (signal.SIGUSR1, signal.SIGUSR2)
+"""They would end the process, and every request with it; rotated logs and habit send them."""
 
 _KEEP_ALIVE_S = 75
 _SLOW_READERS_S = 5
@@ -308,8 +312,11 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        handled = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        handlers: dict[signal.Signals, Any] = dict.fromkeys(_ENDING, self.handle_exit)
+        handlers |= dict.fromkeys(_OTHERS, _ignore)
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
+            del handlers[signal.SIGHUP]
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
         finally:
@@ -357,6 +364,10 @@ class _Server(uvicorn.Server):
             self._announce({"event": "ready"})
         if self._settings.poll_s is not None:
             await self._repository.poll(self._settings.poll_s)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal API's
+    logger.warning("event=signal_ignored signal=%s", signal.Signals(number).name)
 
 
 def _protocol(settings: ServerSettings) -> type[asyncio.Protocol] | Literal["httptools"]:

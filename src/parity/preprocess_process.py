@@ -31,8 +31,8 @@ _WATCH_S = 1.0
 def main(parent: int, descriptor: int, incoming: int, outgoing: int) -> None:
     """Preprocess until the socket closes."""
     # Who started us decides when we end: a Ctrl-C or SIGTERM to the group must not cut its work short.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     channel = Channel(socket.socket(fileno=descriptor), Region(outgoing), Region(incoming))
     try:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -20,7 +21,7 @@ import pytest
 from parity.errors import RunnerError
 from parity_online.client import Client
 from parity_online.process import ServerProcess
-from tests.online.serving import JSON, LINEAR, PROBE, Probe, ask, until
+from tests.online.serving import JSON, LINEAR, PROBE, Probe, ask, metric, until
 
 pytestmark = pytest.mark.slow
 
@@ -122,10 +123,51 @@ def test_a_drain_that_takes_too_long_is_given_up(tmp_path: Path):
     assert "event=drain_gave_up requests=1" in server.log()
 
 
-def test_sigint_ends_it_in_order():
-    with ServerProcess([PROBE]) as server:
-        server.signal(signal.SIGINT)
+@pytest.mark.parametrize("replicas", ["0", "1"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_costs_no_request_whoever_of_its_group_hears_it(
+    number: signal.Signals, replicas: str, tmp_path: Path
+):
+    with (
+        ServerProcess([PROBE, "--slot", "thread", "--replicas", replicas]) as server,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        probe = Probe(server, tmp_path)
+        gate = probe.gate()
+        accepted = pool.submit(probe.ask, "/predictions/probe", {"id": 7, "x": 7, "wait": str(gate)})
+        until(lambda: probe.metric("parity_batch_rows_count") == 1)
+        os.killpg(server.pid, number)  # as a terminal does
+        until(lambda: "event=draining" in server.log())
+        gate.touch()
+        status, _, answer = accepted.result()
+        assert (status, answer["y"]) == (200, 15.0)
         assert server.wait() == 0
+
+
+@pytest.mark.parametrize("replicas", ["0", "1"])
+def test_signals_of_other_customs_are_ignored_and_logged(replicas: str):
+    with ServerProcess([LINEAR, "--replicas", replicas]) as server:
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            os.killpg(server.pid, number)
+            until(lambda number=number: f"event=signal_ignored signal={number.name}" in server.log())
+        assert ask(server.url, "GET", "/v2/health/ready")[0] == 200
+        assert metric(server.url, "parity_slots_lost_total") == 0
+        assert server.stop() == 0
+
+
+def test_a_server_under_nohup_outlives_its_terminal(tmp_path: Path):
+    command = ["nohup", sys.executable, "-m", "parity", "serve", "--port", "0", LINEAR]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        assert json.loads(process.stdout.readline())["event"] == "ready"
+        process.send_signal(signal.SIGHUP)
+        assert ask(url, "GET", "/v2/health/ready")[0] == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 def test_sigterm_while_loading_ends_it(tmp_path: Path):
