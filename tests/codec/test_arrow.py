@@ -462,6 +462,16 @@ def test_what_is_no_stream_is_malformed(data: bytes) -> None:
         decode_ipc(data)
 
 
+def test_what_follows_a_stream_is_refused_and_never_dropped() -> None:
+    table = pa.table({"x": list(range(10))})
+    data = encode_ipc(table)
+    for behind in (data, b"x", b"\0\0x", data[:20]):
+        with pytest.raises(MalformedError, match=f"^{len(behind)} bytes follow the Arrow IPC stream"):
+            decode_ipc(data + behind)
+    for padded in (data, data + b"\0" * 8, memoryview(data), data[:-8], data[:-8] + b"\0" * 4):
+        assert decode_ipc(padded) == table
+
+
 def test_a_stream_cut_short_is_malformed() -> None:
     data = encode_ipc(pa.table({"x": list(range(1000))}))
     for size in (10, len(data) // 2, len(data) - 20):

@@ -108,7 +108,8 @@ def decode_ipc(
 
     Raises:
         TooManyRowsError: there are more rows or bytes.
-        MalformedError: it is not an IPC stream, or is cut short, or its buffers contradict each other.
+        MalformedError: it is not an IPC stream, or is cut short, or more than one, or its buffers contradict
+            each other.
     """
     try:
         buffer = pa.py_buffer(data)
@@ -116,12 +117,18 @@ def decode_ipc(
             _require_bytes(unpacked_bytes(buffer), most_bytes)
         rows = 0
         batches: list[pa.RecordBatch] = []
-        with pa.ipc.open_stream(buffer) as reader:
+        source = pa.BufferReader(buffer)
+        with pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 rows += batch.num_rows
                 require_rows(rows, most_rows)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
+        behind = memoryview(data)[source.tell() :]
+        if bytes(behind).strip(b"\0"):  # a stream that ends may be padded
+            raise MalformedError(
+                f"{len(behind)} bytes follow the Arrow IPC stream; send one stream, with all batches in it"
+            )
         _validate(table)
         if most_bytes is not None:
             chunks = (chunk for column in table.columns for chunk in column.chunks)
