@@ -13,6 +13,8 @@ Rules
     High tickets go before normal ones, but after `PASSED_OVER_MOST` batches that took no normal ticket though
     one waited, the next batch begins with the normal ones: neither starves.
     With preferred sizes a batch is cut to the largest of them that has queued, and goes as soon as one has.
+    Where the caller wants smaller batches now, a batch of several tickets is cut to that, and to the largest
+    preferred size within it.
     Expired and cancelled tickets leave first. A ticket is never dispatched at or after its deadline.
     At most `queue_rows` rows wait; an offer beyond that raises `QueueFullError`.
 """
@@ -225,11 +227,16 @@ class Batcher(Generic[Item]):
             self._leave(ticket, "cancelled")
         return waiting
 
-    def step(self, now: float, slot_free: bool) -> Step[Item]:
+    def step(self, now: float, slot_free: bool, most_rows: int | None = None) -> Step[Item]:
         """Decide at time `now`: at most one batch, and only when a slot is free.
 
         After a batch the slot counts as taken: `wake_at` then only names the next deadline, and the caller
         steps again when a slot is free.
+
+        Args:
+            now: seconds.
+            slot_free: whether a batch may go.
+            most_rows: the most rows of a batch of several tickets, where that is less than `max_batch`.
         """
         expired = self._expire(now)
         cancelled, self._gone = self._gone, []
@@ -238,7 +245,7 @@ class Batcher(Generic[Item]):
             line = self._next_line(now)
             if line is None:
                 break
-            batch = self._take(line, cancelled)
+            batch = self._take(line, cancelled, most_rows)
         wake_at = self._next_deadline()
         if slot_free and not batch and self._lines:
             ripe_at = min(line.head.enqueued_at for line in self._lines.values()) + self.policy.max_delay_s
@@ -268,11 +275,13 @@ class Batcher(Generic[Item]):
                 best = line
         return best
 
-    def _take(self, line: _Line[Item], cancelled: list[Ticket[Item]]) -> tuple[Ticket[Item], ...]:
+    def _take(
+        self, line: _Line[Item], cancelled: list[Ticket[Item]], most_rows: int | None
+    ) -> tuple[Ticket[Item], ...]:
         """Take the longest run of tickets that fits, dropping the ones that nobody waits for."""
-        most = max(
-            (size for size in self.policy.preferred if size <= line.rows), default=self.policy.max_batch
-        )
+        limit = self.policy.max_batch if most_rows is None else min(most_rows, self.policy.max_batch)
+        there = min(line.rows, limit)
+        most = max((size for size in self.policy.preferred if size <= there), default=limit)
         normal_first = line.passed_over >= PASSED_OVER_MOST
         levels = (line.normal, line.high) if normal_first else (line.high, line.normal)
         taken: list[Ticket[Item]] = []

@@ -90,6 +90,7 @@ class Driver(Generic[Item, Answer]):
         runs_apart: whether the requests of a batch that failed as a whole, with this exception, are run once
             more, each alone, so that a guilty one harms nobody else.
         has_room: whether another one may begin now, as far as `capacity` lets it; see `look_again`.
+        share: of so many rows that wait or run, the most that one batch takes; all when None.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Driver(Generic[Item, Answer]):
         capacity: int = 1,
         runs_apart: Callable[[BaseException], bool] = lambda _: False,
         has_room: Callable[[], bool] = lambda: True,
+        share: Callable[[int], int] | None = None,
     ) -> None:
         self.policy = policy
         self._timer_slack_s = timer_slack_s
@@ -115,6 +117,7 @@ class Driver(Generic[Item, Answer]):
         self._capacity = capacity
         self._runs_apart = runs_apart
         self._has_room = has_room
+        self._share = share
         self._runs: list[_Run[Item, Answer]] = []
         self._apart: deque[Ticket[_Waiter[Item, Answer]]] = deque()
         self._pump_is_due = False
@@ -263,7 +266,7 @@ class Driver(Generic[Item, Answer]):
             if not _nobody_waits(ticket.item):
                 self._start((ticket,), now)
         while True:
-            step = self._batcher.step(now + ahead_s, slot_free=self._slot_free)
+            step = self._batcher.step(now + ahead_s, self._slot_free, self._most_rows())
             self._answer_leavers(step)
             if not step.batch:
                 break
@@ -321,6 +324,12 @@ class Driver(Generic[Item, Answer]):
             return
         for ticket in batch:
             _resolve(ticket.item.future, error)
+
+    def _most_rows(self) -> int | None:
+        """The most rows of the next batch; None for what the policy says."""
+        if self._share is None:
+            return None
+        return self._share(self._batcher.queued_rows + sum(ticket.rows for ticket in self._taken()))
 
     @property
     def _slot_free(self) -> bool:

@@ -233,6 +233,7 @@ class ServedModel:
             timer_slack_s=TIMER_SLACK_S,
             capacity=slots.capacity,
             has_room=lambda: slots.has_room,
+            share=self._share_of if settings.preprocess_workers else None,
             # One request may be to blame; not where a slot, or a process that preprocesses, is lost.
             runs_apart=lambda error: not isinstance(error, _NO_REQUESTS_FAULT),
         )
@@ -361,6 +362,13 @@ class ServedModel:
         if self.slot_kind == "loop" and self.settings.slot == "auto":
             self._leave_loop_if_slow(time.perf_counter() - started)
         return answers
+
+    def _share_of(self, rows: int) -> int:
+        """The rows of each batch where so many are spread over all that may be in the slots at once."""
+        assert self._slots is not None, "the driver is made after the slots"
+        share = -(-rows // max(1, self._slots.capacity))
+        most = self.profile.max_rows
+        return share if most is None or share > most else self.profile.bucket_for(share) or share
 
     def _leave_loop_if_slow(self, batch_s: float) -> None:
         """Batches slower than the warm-up promised would keep the loop from answering anybody else."""

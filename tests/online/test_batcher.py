@@ -204,6 +204,31 @@ def test_a_preferred_size_goes_before_the_delay_and_a_batch_is_cut_to_one():
     assert items(batcher.step(6.0, slot_free=True)) == ["g"], "the delay is kept all the same"
 
 
+@pytest.mark.parametrize(
+    ("preferred", "most_rows", "expected"),
+    [
+        ((), 3, "abc"),
+        ((), 1, "a"),
+        ((), 9, "abcdef"),
+        ((2, 4), 3, "ab"),
+        ((2, 4), 5, "abcd"),
+        ((4,), 3, "abc"),
+    ],
+)
+def test_a_batch_is_cut_to_what_the_caller_wants(preferred: tuple[int, ...], most_rows: int, expected: str):
+    batcher: Batcher[str] = Batcher(BatchingPolicy(max_batch=6, preferred=preferred))
+    for item in "abcdefg":
+        batcher.offer(item, 0.0)
+    assert "".join(items(batcher.step(0.0, True, most_rows))) == expected
+
+
+def test_a_ticket_larger_than_what_the_caller_wants_goes_whole():
+    batcher: Batcher[str] = Batcher(BatchingPolicy(max_batch=6))
+    batcher.offer("a", 0.0, rows=5)
+    batcher.offer("b", 0.0)
+    assert items(batcher.step(0.0, True, 2)) == ["a"]
+
+
 def test_a_ticket_larger_than_a_preferred_size_goes_whole():
     batcher = make(max_batch=10, preferred=(2,))
     batcher.offer("a", 0.0, rows=7)
@@ -276,12 +301,18 @@ class BatcherHistory(RuleBasedStateMachine):
     def hang_up(self, data: st.DataObject) -> None:
         self.gone.add(data.draw(st.sampled_from(sorted(self.waiting))))
 
-    @rule(seconds=st.sampled_from([0.0, 0.0625, 0.125, 0.25, 1.0]), slot_free=st.booleans())
-    def step(self, seconds: float, slot_free: bool) -> None:
+    @rule(
+        seconds=st.sampled_from([0.0, 0.0625, 0.125, 0.25, 1.0]),
+        slot_free=st.booleans(),
+        most_rows=st.one_of(st.none(), st.integers(1, 7)),
+    )
+    def step(self, seconds: float, slot_free: bool, most_rows: int | None = None) -> None:
         self.now += seconds
-        step = self.batcher.step(self.now, slot_free)
+        step = self.batcher.step(self.now, slot_free, most_rows)
         self.wake_at = step.wake_at
         assert sum(ticket.rows for ticket in step.batch) <= self.policy.max_batch
+        if most_rows is not None and len(step.batch) > 1:
+            assert sum(ticket.rows for ticket in step.batch) <= most_rows
         assert len({ticket.key for ticket in step.batch}) <= 1
         assert slot_free or not step.batch
         for state, tickets in (

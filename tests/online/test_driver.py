@@ -96,6 +96,8 @@ def make(
     *,
     timer_slack_s: float = 0.0,
     runs_apart: Callable[[BaseException], bool] = lambda _: False,
+    capacity: int = 1,
+    share: Callable[[int], int] | None = None,
     **policy: float,
 ) -> Driver[str, str]:
     return Driver(
@@ -105,6 +107,8 @@ def make(
         observer=seen,
         timer_slack_s=timer_slack_s,
         runs_apart=runs_apart,
+        capacity=capacity,
+        share=share,
     )
 
 
@@ -140,6 +144,22 @@ def test_after_a_short_batch_only_the_next_waits_for_whom_it_answered(
         third = driver.submit("a again")
         await asyncio.gather(second, third)
         assert model.batches == batches
+
+    run(main())
+
+
+def test_batches_that_run_at_once_share_the_rows() -> None:
+    async def main() -> None:
+        model = Model()
+        driver = make(model, max_batch=8, capacity=2, share=lambda rows: -(-rows // 2))
+        first = [driver.submit(name) for name in "abcdefg"]
+        await asyncio.sleep(0.5)
+        assert model.batches == [list("abcd"), list("efg")]
+        second = [driver.submit(name) for name in "hij"]
+        large = driver.submit("k", 8)
+        await asyncio.gather(*first, *second, large)
+        # Of 18 rows, seven of which had just run, each gets nine: what there is, to the size of a batch.
+        assert model.batches[2:] == [["h", "i", "j"], ["k"]]
 
     run(main())
 

@@ -37,21 +37,44 @@ def test_a_batch_is_preprocessed_while_another_is_inferred(tmp_path: Path, where
         until((tmp_path / "inference-1").exists)
         second = pool.submit(post, server, {"x": 2, "finish": str(tmp_path / "end"), **seen})
         until((tmp_path / "preprocess-2").exists)
-        # One is inferred and one is ready: what comes now fills the next batch.
+        # One is inferred and one is ready: what comes now waits for the next batch.
         more: list[Future[Any]] = [pool.submit(post, server, {"x": x, **seen}) for x in (3, 4, 5)]
         until(lambda: metric(server.url, "parity_queue_rows") == 3)
         assert not (tmp_path / "inference-2").exists()
         (tmp_path / "go").touch()
         assert first.result() == (200, {"x": 1, "y": 3, "rows": 1})
         until((tmp_path / "postprocess-2").exists)
-        assert [future.result() for future in more] == [
-            (200, {"x": x, "y": 2 * x + 1, "rows": 3}) for x in (3, 4, 5)
-        ]
         (tmp_path / "end").touch()
         assert second.result() == (200, {"x": 2, "y": 5, "rows": 1})
+        assert [future.result()[1]["y"] for future in more] == [7, 9, 11]
         for stage in ("preprocess", "inference", "postprocess"):
             assert metric(server.url, "parity_stage_seconds_count", stage=stage) >= 3
         assert server.stop() == 0
+
+
+@WHERE
+@pytest.mark.parametrize(
+    ("buckets", "taken"), [([], 3), (["--set", "buckets=[4]"], 4)], ids=["any", "bucket"]
+)
+def test_a_batch_takes_its_share_of_the_rows_and_fills_a_bucket(
+    tmp_path: Path, where: list[str], buckets: list[str], taken: int
+):
+    """Of four that wait and one that runs, each of two batches gets three, or what costs as much."""
+    arguments = [STEPS, "--preprocess-workers", "1", *buckets, *where]
+    with ServerProcess(arguments) as server, ThreadPoolExecutor(8) as pool:
+        held: list[Future[Any]] = []
+        for x in (1, 2):
+            body = {"x": x, "infer": str(tmp_path / f"go-{x}"), "seen": str(tmp_path)}
+            held.append(pool.submit(post, server, body))
+            until((tmp_path / f"preprocess-{x}").exists)
+        more = [pool.submit(post, server, {"x": x}) for x in (3, 4, 5, 6)]
+        until(lambda: metric(server.url, "parity_queue_rows") == 4)
+        (tmp_path / "go-1").touch()
+        assert held[0].result()[0] == 200
+        until(lambda: metric(server.url, "parity_queue_rows") == 4 - taken)
+        (tmp_path / "go-2").touch()
+        sizes = sorted(future.result()[1]["rows"] for future in more)
+        assert sizes == [4 - taken] * (4 - taken) + [taken] * taken
 
 
 @WHERE
