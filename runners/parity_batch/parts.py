@@ -150,7 +150,8 @@ def _close_quietly(writer: pq.ParquetWriter) -> None:
 
 def _unwritable(file: StoredFile, exc: Exception) -> DatasetError:
     try:
-        file.check()
+        with contextlib.suppress(OSError):  # of a disk that cannot be asked: what was told first stands
+            file.check()
     except DatasetError as lost:  # which is why
         return lost
     return DatasetError(

@@ -159,8 +159,12 @@ class StoredFile:
         return self.store.draft(self.name)
 
     def discard(self, draft: Draft) -> None:
-        """Throw a draft away, and the folder that was made for it where a mount was lost meanwhile."""
-        draft.discard()
+        """Throw a draft away, and the folder that was made for it where a mount was lost meanwhile.
+
+        What cannot be thrown away stays, under a name that is no part's: whoever continues tidies it up.
+        """
+        with contextlib.suppress(OSError):
+            draft.discard()
         try:
             self.check()
         except (DatasetError, OSError):
