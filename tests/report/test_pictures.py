@@ -106,7 +106,7 @@ def test_a_single_pixel_of_difference_is_not_lost_by_shrinking():
     obtained[444, 555, 1] = 7
     found = pictures.pictures(expected, obtained)
     assert found is not None
-    assert found[3] == "1 of 810000 pixels differ, by at most 7"
+    assert found[3] == "1 of 810000 pixels differs, by at most 7"
     shown = opened(found[2])
     assert (shown.max(axis=-1) > 200).sum() == 1
 
@@ -127,7 +127,7 @@ def test_what_is_not_finite_on_one_side_is_told():
     obtained[2, 2] = np.nan
     found = pictures.pictures(expected, obtained)
     assert found is not None
-    assert found[3] == "1 of 81 pixels differ, by at most 0; 1 are NaN or infinite on one side"
+    assert found[3] == "1 of 81 pixels differs, by at most 0; 1 is NaN or infinite on one side"
     assert opened(found[2])[2, 2].max() > 200
     both = pictures.pictures(obtained, obtained)
     assert both is not None

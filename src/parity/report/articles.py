@@ -12,7 +12,7 @@ from parity.report.diagnosed import cause, rows_told, ruled_out, stages
 from parity.report.markup import folded, snippet, text, verdict
 from parity.report.matrix import ENGINE
 from parity.report.model import CheckReport, Entry
-from parity.report.words import number, ulps
+from parity.report.words import counted, differ, number, ulps
 
 if TYPE_CHECKING:
     from parity.compare import ColumnComparison
@@ -44,9 +44,7 @@ def entry_article(group: Sequence[Entry], report: CheckReport, place: str, *, br
     else:
         body += _columns(list(first.comparison.divergent())[:MAX_COLUMNS], first.samples)
         rest = [column for column in first.comparison.columns if column.verdict != "divergent"]
-        body.append(
-            folded(f"{len(rest)} column{'s agree' if len(rest) != 1 else ' agrees'}", evidence.columns(rest))
-        )
+        body.append(folded(counted(len(rest), "column agrees", "columns agree"), evidence.columns(rest)))
     body += [ruled_out(first.diagnosis), again]
     return _card(place, title, first.verdict, "".join(body))
 
@@ -54,7 +52,7 @@ def entry_article(group: Sequence[Entry], report: CheckReport, place: str, *, br
 def law_article(law: LawOutcome, report: CheckReport, place: str, *, brief: bool = False) -> str:
     """A law that is broken or could not be tried; `brief` leaves the counterexample's rows out."""
     found, example = law.diagnosis, law.counterexample
-    differing = f"{law.differing} of {law.pairs} pairs of answers differ" if law.pairs else ""
+    differing = differ(law.differing, law.pairs, "pair of answers", "pairs of answers") if law.pairs else ""
     body = [
         f'<p class="says">{_sentence(law.sentence)}.</p>',
         f"<p>{text(law.detail)}</p>" if law.detail else "",

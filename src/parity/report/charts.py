@@ -17,7 +17,7 @@ from parity.compare import Close, ColumnComparison
 from parity.report.axes import Axis, Doubles, axis
 from parity.report.markup import text
 from parity.report.samples import BucketShare, ColumnSample
-from parity.report.words import number
+from parity.report.words import counted, differ, number
 
 WIDTH, HEIGHT = 360, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, WIDTH - 16, 14, HEIGHT - 38
@@ -48,7 +48,7 @@ def histogram(column: ColumnComparison) -> str:
         left, right = across.pixel(power), across.pixel(power + 1)
         top = min(up.pixel(count), _BOTTOM - 2)
         kind = "outside" if not allowed or power >= math.log2(allowed) else "within"
-        told = f"{count} elements from {_ulp(power)} to {_ulp(power + 1)} ulp"
+        told = f"{counted(count, 'element')} from {_ulp(power)} to {_ulp(power + 1)} ulp"
         parts.append(_bar(kind, left + 1, top, max(right - left - 2, 1), told))
     every = max(1, math.ceil((last - first + 1) / 7))
     parts += [_below(across.pixel(power), _ulp(power)) for power in range(first, last + 1, every)]
@@ -58,7 +58,7 @@ def histogram(column: ColumnComparison) -> str:
         anchor, shift = ("end", -5) if at > (_LEFT + _RIGHT) / 2 else ("start", 5)
         parts.append(_label(at + shift, _TOP + 2, f"{number(allowed)} ulp allowed", anchor))
     parts.append(_across_title("distance in ulp"))
-    told = f"{column.distances.differing} of {column.distances.elements} elements differ"
+    told = differ(column.distances.differing, column.distances.elements, "element")
     return _figure("histogram", "How far apart", told, parts)
 
 
@@ -141,7 +141,8 @@ def shares_of_rows(kind: str, title: str, across: str, bars: Sequence[Bar], more
     for place, bar in enumerate(bars):
         middle = _LEFT + step * (place + 0.5)
         told = (
-            f"{bar.name}: {bar.outside} of {bar.rows} rows beyond tolerance, {bar.differing} with other bits"
+            f"{bar.name}: {bar.outside} of {counted(bar.rows, 'row')} beyond tolerance, "
+            f"{bar.differing} with other bits"
         )
         for shade, count in (("within", bar.differing), ("outside", bar.outside)):
             top = up.pixel(100 * count / max(1, bar.rows))
@@ -172,7 +173,7 @@ def _spread(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.int64]:
 
 def _told(sample: ColumnSample, places: npt.NDArray[np.int64], drawn: _Mask) -> str:
     outside = int(np.count_nonzero(sample.outside[places]))
-    told = f"{len(places)} of {sample.of_rows} rows, {outside} of them beyond tolerance (crosses)"
+    told = f"{len(places)} of {counted(sample.of_rows, 'row')}, {outside} of them beyond tolerance (crosses)"
     lost = len(drawn) - int(np.count_nonzero(drawn))
     return f"{told}; {lost} with null, NaN or infinity are not drawn" if lost else told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parity.report.markup import folded, mark, table, text, tone, verdict
-from parity.report.words import number
+from parity.report.words import counted, number
 from parity.triage import Cause, Diagnosis, StageCheck
 
 MAX_RULED_OUT = 60
@@ -54,7 +54,7 @@ def ruled_out(found: Diagnosis | None) -> str:
         [f"<code>{text(item.name)}</code>", f'<span class="wrap">{text(item.why)}</span>']
         for item in found.ruled_out[:MAX_RULED_OUT]
     ]
-    return folded(f"{len(found.ruled_out)} causes ruled out", table(["cause", "why not"], rows))
+    return folded(counted(len(found.ruled_out), "cause") + " ruled out", table(["cause", "why not"], rows))
 
 
 def rows_told(rows: Sequence[int], most: int = 12) -> str:

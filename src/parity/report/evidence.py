@@ -12,7 +12,7 @@ from parity.report.imagery import Pictured, pictured_inputs
 from parity.report.markup import folded, pairs, shown, sides, table, text, verdict
 from parity.report.pictures import Picture
 from parity.report.samples import Change, Samples
-from parity.report.words import number, percent, remarks, ulps, worst_of_column
+from parity.report.words import counted, differ, number, percent, remarks, ulps, worst_of_column
 
 if TYPE_CHECKING:
     from parity.laws import Counterexample
@@ -56,13 +56,14 @@ def columns(found: Iterable[ColumnComparison]) -> str:
 
 def failing(found: ColumnComparison) -> str:
     """How many rows of a column are beyond its rule, in words."""
+    rows = counted(found.rows, "row")
     if not found.comparable:
-        return f"values of {found.rows} rows cannot be compared"
+        return f"values of {rows} cannot be compared"
     if not found.failing:
         return "its type differs"
     if found.rule.kind == "exact":
-        return f"{found.failing} of {found.rows} rows differ"
-    return f"{found.failing} of {found.rows} rows are beyond {text(str(found.rule))}"
+        return differ(found.failing, found.rows, "row")
+    return f"{found.failing} of {rows} {'is' if found.failing == 1 else 'are'} beyond {text(str(found.rule))}"
 
 
 def column(
@@ -109,7 +110,7 @@ def worst(rows: Sequence[WorstRow], pictures: dict[int, list[Pictured]]) -> str:
     """The rows that differ most: both values side by side, with what only one has marked, and the input."""
     listed = [_pair(row, pictures.pop(row.row, [])) for row in rows]
     first, rest = listed[:OPENED_ROWS], listed[OPENED_ROWS:]
-    more = folded(f"{len(rest)} more row{'s' if len(rest) > 1 else ''}", "".join(rest))
+    more = folded(counted(len(rest), "more row"), "".join(rest))
     return f"<h4>Values side by side, worst rows first</h4>{''.join(first)}{more}" if listed else ""
 
 
@@ -139,10 +140,10 @@ def counterexample(found: Counterexample, pictures: Sequence[Pictured] = ()) -> 
     kept = cards[:MAX_ROWS]
     if found.row >= MAX_ROWS:
         kept[-1] = cards[found.row]
-    more = f'<p class="small quiet">and {left} more rows</p>' if left > 0 else ""
+    more = f'<p class="small quiet">and {counted(left, "more row")}</p>' if left > 0 else ""
     values = side_by_side(told["expected"], told["obtained"], "one way", "the other way")
     return (
-        f"<h4>Smallest counterexample: {count} row{'s' if count > 1 else ''}, asked {text(found.how)}</h4>"
+        f"<h4>Smallest counterexample: {counted(count, 'row')}, asked {text(found.how)}</h4>"
         f'<div class="pair"><div class="head"><b>{text(found.column)}</b>'
         f"<span>of {text(found.labels[found.row])}</span></div>{values}{pictured(pictures)}</div>"
         f'<div class="rows">{"".join(kept)}</div>{more}{_before(told.get("before"))}'
@@ -155,7 +156,7 @@ def _before(rows: object) -> str:
         return ""
     found = cast("list[Mapping[str, object]]", rows)
     cards = "".join(f'<div class="case">{fields(row)}</div>' for row in found[:MAX_ROWS])
-    count = f"{len(found)} row{'s' if len(found) > 1 else ''}"
+    count = counted(len(found), "row")
     return folded(f"Asked before, in a batch of their own: {count}", f'<div class="rows">{cards}</div>')
 
 
@@ -174,7 +175,7 @@ def fields(row: Mapping[str, object]) -> str:
     items = list(row.items())
     first = pairs(dict(items[:MAX_FIELDS]), "fields")
     rest = items[MAX_FIELDS:MAX_FOLDED]
-    told = f"{len(items) - MAX_FIELDS} more fields"
+    told = counted(len(items) - MAX_FIELDS, "more field")
     if len(items) > MAX_FOLDED:
         told += f", the first {len(rest)} of them"
     return first + (folded(told, pairs(dict(rest), "fields")) if rest else "")

@@ -13,7 +13,7 @@ from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import Cell, divergences, matrix
 from parity.report.model import CheckReport, Entry
-from parity.report.words import clean, number, percent, worst
+from parity.report.words import clean, counted, number, percent, worst
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
@@ -55,8 +55,9 @@ def summary(report: CheckReport) -> str:
     lines = [
         f"## {_sign(report.verdict)} {_text(report.handler)} {_text(report.version)} {report.verdict}",
         "",
-        f"Profile {_text(report.profile)}; {report.rows_compared} rows in {len(report.entries)} comparisons"
-        f"{far}; {report.pairs_compared} pairs of answers over {len(report.laws)} laws.",
+        f"Profile {_text(report.profile)}; {counted(report.rows_compared, 'row')} in "
+        f"{counted(len(report.entries), 'comparison')}{far}; "
+        f"{counted(report.pairs_compared, 'pair')} of answers over {counted(len(report.laws), 'law')}.",
         "",
         *_matrix(report),
     ]

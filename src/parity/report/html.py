@@ -19,7 +19,7 @@ from parity.report.matrix import divergences
 from parity.report.model import CheckReport, Entry
 from parity.report.overview import MAX_STEPS, headline, overview
 from parity.report.page import MAX_BYTES, Room, document
-from parity.report.words import clean, number, percent, ulps, worst
+from parity.report.words import clean, counted, number, percent, ulps, worst
 
 MAX_LAWS = 60
 MAX_ARTICLES = 40
@@ -56,8 +56,8 @@ def render(report: CheckReport, *, max_bytes: int = MAX_BYTES) -> str:
     ]
     names = {
         "matrix": "Overview",
-        "differences": f"{_count(report)} difference{'s' if _count(report) != 1 else ''}",
-        "laws": f"{len(report.laws)} laws",
+        "differences": counted(_count(report), "difference"),
+        "laws": counted(len(report.laws), "law"),
         "agreeing": "What agrees",
         "environment": "Environment",
     }
@@ -100,7 +100,8 @@ def _left_out(name: str) -> str:
 def _section(place: str, title: str, parts: list[str], hidden: int = 0) -> str:
     if not parts:
         return ""
-    more = f'<p class="quiet">{hidden} more are in <code>parity check --json</code>.</p>' if hidden else ""
+    left = counted(hidden, "more is", "more are")
+    more = f'<p class="quiet">{left} in <code>parity check --json</code>.</p>' if hidden else ""
     return f'<section><h2 id="{place}">{title}</h2>{"".join(parts)}{more}</section>'
 
 

@@ -8,7 +8,7 @@ from parity.report.advice import advice
 from parity.report.markup import hero, mark, text, tone, verdict
 from parity.report.matrix import Cell, Matrix, matrix
 from parity.report.model import CheckReport
-from parity.report.words import ulps
+from parity.report.words import counted, ulps
 
 MAX_CHECKS = 60
 MAX_RUNNERS = 40
@@ -53,17 +53,24 @@ def _lead(report: CheckReport) -> str:
     unable = sum(law.verdict == "unable" for law in report.laws)
     parts: list[str] = []
     if report.entries:
-        good = f"all {len(report.entries)} comparisons with golden cases agree"
-        parts.append(
-            f"{failed} of {len(report.entries)} comparisons with golden cases fail" if failed else good
-        )
+        parts.append(_compared(failed, len(report.entries)))
     if report.laws:
         good = f"no law of the {len(report.laws)} tried is broken"
-        parts.append(f"{broken} of {len(report.laws)} laws are broken" if broken else good)
+        many = f"{broken} of {counted(len(report.laws), 'law')} {'is' if broken == 1 else 'are'} broken"
+        parts.append(many if broken else good)
     if unable:
         parts.append(f"{unable} could not be tried")
     told = ", and ".join(parts) or "no golden case was run, and no law was tried"
     return f"{told[:1].upper()}{told[1:]}."
+
+
+def _compared(failed: int, whole: int) -> str:
+    """How many comparisons with golden cases agree, or how many fail."""
+    if whole == 1:
+        return f"the comparison with a golden case {'fails' if failed else 'agrees'}"
+    if not failed:
+        return f"all {whole} comparisons with golden cases agree"
+    return f"{failed} of {whole} comparisons with golden cases {'fails' if failed == 1 else 'fail'}"
 
 
 def _holding(report: CheckReport) -> str:
@@ -96,7 +103,8 @@ def overview(report: CheckReport, anchors: Mapping[tuple[str, ...], str]) -> str
             cells.insert(cases, '<td class="gap"></td>')
         lines.append(f'<tr><th scope="row" title="{text(runner)}">{text(runner)}</th>{"".join(cells)}</tr>')
     left = len(found.checks) - len(checks) + max(0, len(found.runners) - MAX_RUNNERS)
-    more = f'<p class="small quiet">{left} more rows and columns are not shown.</p>' if left else ""
+    unseen = counted(left, "more row or column is", "more rows and columns are")
+    more = f'<p class="small quiet">{unseen} not shown.</p>' if left else ""
     words = dict.fromkeys(cell.verdict for cell in found.cells.values())
     legend = "".join(verdict(word) for word in words)
     return (

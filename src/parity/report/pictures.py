@@ -18,6 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from parity.report.words import counted, differ
+
 MAX_SIDE = 160
 """Pixels of a picture's longer side; larger ones are shrunk by a whole factor."""
 
@@ -96,9 +98,9 @@ def pictures(expected: Values, obtained: Values) -> tuple[Picture, Picture, Pict
     heat[odd] = 255
     small = _shrunk(heat[..., None], "max")[..., 0]
     changed = int(np.count_nonzero(apart)) + int(np.count_nonzero(odd))
-    words = f"{changed} of {apart.size} pixels differ, by at most {most:.4g}"
+    words = f"{differ(changed, apart.size, 'pixel')}, by at most {most:.4g}"
     if odd.any():
-        words += f"; {int(np.count_nonzero(odd))} are NaN or infinite on one side"
+        words += f"; {counted(int(np.count_nonzero(odd)), 'is', 'are')} NaN or infinite on one side"
     mapped = Picture("image/png", png(_heat()[small]), small.shape[1], small.shape[0])
     return sides[0], sides[1], mapped, words
 

@@ -10,7 +10,17 @@ from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import divergences
 from parity.report.model import CheckReport, Entry
-from parity.report.words import clean, number, percent, remarks, value, worst, worst_of_column
+from parity.report.words import (
+    clean,
+    counted,
+    differ,
+    number,
+    percent,
+    remarks,
+    value,
+    worst,
+    worst_of_column,
+)
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome
@@ -91,7 +101,8 @@ def _entries(report: CheckReport, colour: bool) -> list[str]:
         rows = [_entry_cells(entry) for entry in failed[:MAX_ENTRIES]]
         left = len(failed) - len(rows)
         agree = len(report.entries) - len(failed)
-        told = [f"{left} more fail"] * (left > 0) + [f"{agree} agree"] * (agree > 0)
+        told = [counted(left, "more fails", "more fail")] * (left > 0)
+        told += [counted(agree, "agrees", "agree")] * (agree > 0)
         more = [f"... and {', '.join(told)}"] if told else []
     return [*_table([header, *rows], colour, right=(2, 3, 4)), *more] if rows else ["no golden case was run"]
 
@@ -112,7 +123,7 @@ def _runner_cells(name: str, entries: Sequence[Entry]) -> list[str]:
     verdict = next(verdict for verdict in ("within", "identical", "nothing") if verdict in verdicts)
     share = percent(sum(comparison.identical_rows for comparison in found), rows)
     far = f"{number(max(distances))} ulp" if distances else "-"
-    return [name, f"{len(entries)} cases", str(rows), share, far, verdict]
+    return [name, counted(len(entries), "case"), str(rows), share, far, verdict]
 
 
 def _laws(laws: Sequence[LawOutcome], colour: bool) -> list[str]:
@@ -120,7 +131,7 @@ def _laws(laws: Sequence[LawOutcome], colour: bool) -> list[str]:
     if not laws:
         return []
     if len(laws) <= MAX_LAWS:
-        rows = [[law.law, f"{law.pairs} pairs", law.verdict, law.detail] for law in laws]
+        rows = [[law.law, counted(law.pairs, "pair"), law.verdict, law.detail] for law in laws]
         return ["", *_table([["law", "compared", "verdict", ""], *rows], colour)]
     verdicts = dict.fromkeys(("holds", "noise", "broken", "unable", "nothing", "skipped"), "")
     verdicts |= {law.verdict: "" for law in laws}
@@ -130,12 +141,12 @@ def _laws(laws: Sequence[LawOutcome], colour: bool) -> list[str]:
         if names:
             listed = "" if verdict in ("holds", "noise") else f" ({', '.join(names)})"
             told.append(f"{len(names)} {_toned(verdict, colour)}{listed}")
-    return ["", f"{len(laws)} laws: {', '.join(told)}"]
+    return ["", f"{counted(len(laws), 'law')}: {', '.join(told)}"]
 
 
 def law_lines(law: LawOutcome) -> Iterator[str]:
     """A law that does not hold: what was found, the counterexample, where and why. Not cleaned."""
-    differing = f", {law.differing} of {law.pairs} pairs differ" if law.differing else ""
+    differing = f", {differ(law.differing, law.pairs, 'pair')}" if law.differing else ""
     yield f"law {law.law} is {law.verdict}{differing}: {law.sentence}"
     if law.detail:
         yield f"  {law.detail}"
@@ -163,7 +174,7 @@ def entry_lines(group: Sequence[Entry]) -> Iterator[str]:
     for place, column in enumerate(columns[:MAX_COLUMNS]):
         yield from _column(column, MAX_ROWS if place == 0 else 1)
     if len(columns) > MAX_COLUMNS:
-        yield f"  ... and {len(columns) - MAX_COLUMNS} more columns"
+        yield f"  ... and {counted(len(columns) - MAX_COLUMNS, 'more column')}"
 
 
 def _diagnosis(found: Diagnosis | None, *, positions: bool = True) -> Iterator[str]:
@@ -183,18 +194,18 @@ def _diagnosis(found: Diagnosis | None, *, positions: bool = True) -> Iterator[s
     if found.cause is not None:
         yield f"  cause: {found.cause.name}: {found.cause.sentence} ({found.cause.evidence})"
     elif found.ruled_out:
-        yield f"  cause: none of the {len(found.ruled_out)} that were tried explains it"
+        tried = counted(len(found.ruled_out), "that was tried", "that were tried")
+        yield f"  cause: none of the {tried} explains it"
 
 
 def _verdict_line(report: CheckReport, colour: bool) -> str:
     far = f", worst {number(report.worst_ulp)} ulp" if report.worst_ulp is not None else ""
     broken = sum(law.verdict == "broken" for law in report.laws)
-    laws = f", {broken} of {len(report.laws)} laws broken" if broken else ""
+    laws = f", {broken} of {counted(len(report.laws), 'law')} broken" if broken else ""
     unable = sum(law.verdict == "unable" for law in report.laws)
     laws += f", {unable} could not be tried" if unable else ""
-    done = (
-        f"{report.rows_compared} rows in {len(report.entries)} comparisons{far}{laws}, {report.seconds:.1f} s"
-    )
+    rows, compared = counted(report.rows_compared, "row"), counted(len(report.entries), "comparison")
+    done = f"{rows} in {compared}{far}{laws}, {report.seconds:.1f} s"
     return f"{_toned(report.verdict.upper(), colour, report.verdict)}: {done}"
 
 
@@ -204,9 +215,10 @@ def _column_cells(column: ColumnComparison) -> list[str]:
 
 
 def _column(column: ColumnComparison, most: int) -> Iterator[str]:
-    share = f"{column.failing} of {column.rows} rows outside {column.rule}"
+    rows = counted(column.rows, "row")
+    share = f"{column.failing} of {rows} outside {column.rule}"
     if column.verdict != "divergent":
-        share = f"{column.rows - column.identical} of {column.rows} rows changed, all within {column.rule}"
+        share = f"{column.rows - column.identical} of {rows} changed, all within {column.rule}"
     yield f"  {column.name} ({column.dtype}): {share}"
     if column.distances is not None and column.distances.differing:
         ulp, size = column.distances.ulp, column.distances.abs

@@ -17,6 +17,22 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.3g}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun, and its verb where it has one: "1 case", "2 cases", "1 row differs".
+
+    Args:
+        count: how many.
+        one: what follows 1.
+        many: what follows every other count; `one` and an "s" when not given.
+    """
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
+def differ(part: int, whole: int, one: str, many: str = "") -> str:
+    """How many of all differ, with the verb that suits them: "1 of 64 rows differs"."""
+    return f"{part} of {counted(whole, one, many)} {'differs' if part == 1 else 'differ'}"
+
+
 def ulps(value: float | None) -> str:
     """A distance in ulp, with its thousands set apart; a dash for None."""
     if value is None or not math.isfinite(value):
@@ -40,7 +56,7 @@ def worst(comparison: Comparison) -> str:
     """The largest distance over all columns, in ulp; how many rows differ where no column holds floats."""
     if not any(column.failing and column.distances is None for column in comparison.columns):
         return "-" if comparison.worst_ulp is None else f"{number(comparison.worst_ulp)} ulp"
-    return f"{len(comparison.failing_rows)} rows differ"
+    return counted(len(comparison.failing_rows), "row differs", "rows differ")
 
 
 def worst_of_column(column: ColumnComparison) -> str:
@@ -62,17 +78,19 @@ def clean(text: str) -> str:
 
 def remarks(column: ColumnComparison) -> list[str]:
     """What a passing verdict must not hide: budgets used, ties, negative zeros, NaN payloads, nulls."""
-    counts = {
-        "rows with null on one side": column.null_mismatches,
-        "rows with lists of other lengths": column.length_mismatches,
-        "rows with NaN or infinity on one side": column.non_finite_mismatches,
-        "-0.0 against 0.0": column.negative_zeros,
-        "NaN of another payload": column.nan_payloads,
-        "near ties": column.ties,
-    }
-    found = [f"{count} {name}" for name, count in counts.items() if count]
+    counts = (
+        (column.null_mismatches, "row", " with null on one side"),
+        (column.length_mismatches, "row", " with lists of other lengths"),
+        (column.non_finite_mismatches, "row", " with NaN or infinity on one side"),
+        (column.negative_zeros, "value", " with -0.0 against 0.0"),
+        (column.nan_payloads, "NaN", " of another payload"),
+        (column.ties, "near tie", ""),
+    )
+    found = [f"{counted(count, noun)}{which}" for count, noun, which in counts if count]
     if column.allowed and column.failing:
-        found.append(f"{column.failing} failing rows of {column.allowed} allowed: {column.rule.reason}")
+        found.append(
+            f"{counted(column.failing, 'failing row')} of {column.allowed} allowed: {column.rule.reason}"
+        )
     if not column.comparable:
         found.append("values not comparable")
     if column.rule.kind == "ignore":
