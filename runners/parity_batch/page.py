@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from parity_batch.progress import duration
+from parity_batch.progress import duration, size
 from parity_batch.summary import Summary
 
 _STYLE = """
@@ -29,7 +29,7 @@ def page(summary: Summary) -> str:
         ("rows/s", f"{summary.rows_per_s:,.0f}"),
         ("rows in a micro-batch", f"{summary.batch_rows:,}"),
         ("time", duration(summary.seconds)),
-        ("peak memory", f"{summary.peak_rss_bytes / 1e6:,.0f} MB"),
+        ("peak memory", size(summary.peak_rss_bytes)),
         ("engine", summary.engine),
         ("output", summary.output),
     ]

@@ -22,7 +22,7 @@ from parity.sizing import Sizing
 from parity_batch.local import default_workers
 from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
-from parity_batch.progress import duration
+from parity_batch.progress import duration, size
 from parity_batch.reasons import kind_of
 from parity_batch.settings import Settings
 from parity_batch.sizing import size_up
@@ -86,7 +86,7 @@ class Preview:
         lines = [
             f"{self.rows:,} rows of {self.files:,} files would be scored by {self.handler} "
             f"into {self.units:,} parts",
-            f"reads about {self.read_bytes / 1e6:,.0f} MB:",
+            f"reads about {size(self.read_bytes)}:",
         ]
         for field, found in self.mapping.items():
             source = "its default" if found is None else f"column {found[0]} ({found[1]})"
@@ -97,7 +97,7 @@ class Preview:
         if self.sample_rows:
             time_left = "" if self.estimated_seconds is None else f"{duration(self.estimated_seconds)} and "
             lines.append(
-                f"takes about {time_left}{self.estimated_bytes / 1e6:,.1f} MB on disk, by a sample of "
+                f"takes about {time_left}{size(self.estimated_bytes)} on disk, by a sample of "
                 f"{self.sample_rows:,} rows; loading takes {self.load_seconds:.1f} s"
             )
         if self.sample_row_errors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -84,3 +85,15 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size(size_bytes: float) -> str:
+    """Bytes as people say them: "412 bytes", "3.2 kB", "160 MB"; 0 only where there are none."""
+    whole = math.ceil(size_bytes)
+    if whole < 1000:
+        return f"{whole} {'byte' if whole == 1 else 'bytes'}"
+    for unit, power in (("kB", 1e3), ("MB", 1e6)):
+        if whole < 999.5 * power:
+            number = whole / power
+            return f"{number:.0f} {unit}" if number >= 99.95 else f"{number:.1f} {unit}"
+    return f"{whole / 1e9:,.1f} GB"

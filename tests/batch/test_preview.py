@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +31,8 @@ def test_a_dry_run_tells_the_plan_the_mapping_and_an_estimate(tmp_path: Path) ->
     text = found.describe()
     assert "1,550 rows of 4 files would be scored by orders@1.2.0 into 4 parts" in text
     assert "price from column price (float)" in text
+    assert re.search(r"^reads about \d+(\.\d)? kB:$", text, re.MULTILINE)
+    assert re.search(r" \d+(\.\d)? kB on disk, by a sample", text)
     assert text.endswith("nothing was written")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 

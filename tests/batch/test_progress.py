@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from parity_batch.progress import PlanningLine, ProgressLine, duration
+from parity_batch.progress import PlanningLine, ProgressLine, duration, size
 
 
 def test_the_line_tells_share_rate_time_left_and_failures() -> None:
@@ -45,3 +45,25 @@ def test_planning_is_told_and_leaves_nothing_behind() -> None:
 )
 def test_a_duration_is_told_as_people_do(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (0.2, "1 byte"),
+        (412, "412 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (3_249, "3.2 kB"),
+        (99_949, "99.9 kB"),
+        (99_950, "100 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (160e6, "160 MB"),
+        (999_500_000, "1.0 GB"),
+        (12_345e9, "12,345.0 GB"),
+    ],
+)
+def test_a_size_is_told_as_people_do(size_bytes: float, text: str) -> None:
+    assert size(size_bytes) == text
