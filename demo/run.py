@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 import parity_notebook
 from parity.compare import Comparison, Tolerances, compare
+from parity.report.words import percent
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "demo" / "out"
@@ -75,10 +76,10 @@ def print_table(lines: list[tuple[str, str, Comparison]]) -> None:
     print("\nThe sample's rows, against the batch runner's answers:")
     print(f"{'handler':<10}{'runner':<10}{'rows':>6}{'identical':>12}{'worst':>10}  verdict")
     for handler, runner, comparison in lines:
-        share = 100 * comparison.identical_rows / max(1, comparison.rows)
+        share = percent(comparison.identical_rows, comparison.rows)
         worst = "-" if comparison.worst_ulp is None else f"{comparison.worst_ulp:.0f} ulp"
         verdict = comparison.verdict
-        print(f"{handler:<10}{runner:<10}{comparison.rows:>6}{share:>10.1f} %{worst:>10}  {verdict}")
+        print(f"{handler:<10}{runner:<10}{comparison.rows:>6}{share:>12}{worst:>10}  {verdict}")
         if not comparison:
             print(f"  {comparison.summary()}")
 
