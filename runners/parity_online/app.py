@@ -18,7 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from parity.codec.json_text import is_blank, loads
 from parity.codec.rejection import brief_json
+from parity.errors import MalformedError
 from parity_online import docs_page, metrics, openapi, refusal, status, torchserve, triton, v1
 from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, headers_of
@@ -240,12 +242,12 @@ async def _object(request: Request) -> dict[str, Any]:
                     raise ProblemError(413, "too_large", told)
     except TimeoutError:
         raise slow_body(_MANAGEMENT_BODY_S, len(body)) from None
-    if not body.strip():
+    if is_blank(body):
         return {}
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as exc:
-        raise ProblemError(400, "malformed", f"the body is not JSON: {exc}") from exc
+        value = loads(body)
+    except MalformedError as exc:
+        raise ProblemError(400, "malformed", f"the body is {exc}") from exc
     if not isinstance(value, dict):
         raise ProblemError(400, "malformed", "the body is not a JSON object")
     return cast("dict[str, Any]", value)

@@ -229,6 +229,23 @@ def test_the_byte_order_mark_of_some_editors_is_passed_over(
     assert lines(parity("run", scale, name, input=data).out) == ANSWERS
 
 
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "-"])
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_of_nothing_but_the_mark_is_empty(
+    parity: Parity, scale: str, tmp_path: Path, name: str, text: str
+) -> None:
+    data = text.encode("utf-8-sig")
+    (tmp_path / name).write_bytes(data)
+    done = parity("run", scale, name, input=data)
+    assert (done.code, done.out) == (2, "")
+    assert "is empty, so that there is nothing to do" in done.err
+
+
+def test_a_first_line_of_nothing_but_the_mark_is_no_row(parity: Parity, scale: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes('\n{"x": 1, "n": 1}\n'.encode("utf-8-sig"))
+    assert lines(parity("run", scale, "rows.jsonl").out) == ANSWERS[:1]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("rows.csv", "x,n\n1,1\n0.1,2\n"), ("rows.jsonl", '{"x": 1, "n": 1}\n{"x": 0.1, "n": 2}\n')],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity.codec.decoded import RowInvalidError
+from parity.codec.json_text import loads_body
 from parity.codec.rows import RowDecoder, dumps, encode_rows, loads
 from parity.errors import MalformedError, RowError
 from parity.schema import (
@@ -136,6 +139,50 @@ def test_what_is_not_json_is_malformed(text: bytes, part: str) -> None:
     with pytest.raises(MalformedError, match="not JSON") as caught:
         loads(text)
     assert part in str(caught.value)
+
+
+KINDS = [bytes, bytearray, memoryview, bytes.decode]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text", [b'{"a":{"b":":"}}', b'[{"a":1}, {"a":2}]', b' [1,"\xef\xbb\xbf"]\n', b"null"]
+)
+def test_a_byte_order_mark_is_passed_over(kind: Callable[[bytes], Any], text: bytes) -> None:
+    assert loads(kind(BOM_UTF8 + text)) == json.loads(text)
+    assert loads(kind(text)) == json.loads(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (BOM_UTF8, "not JSON"),
+        (BOM_UTF8 + b"[1,]", "line 1 column 3"),
+        (BOM_UTF8 + b"[NaN]", 'send the string "NaN"'),
+        (
+            BOM_UTF8 + b'[{"a":1,"a":2}]',
+            "in item 0 of the list, counted from 0, an object has the key 'a' twice",
+        ),
+        (BOM_UTF8 + BOM_UTF8 + b"1", "not JSON"),
+        (b" " + BOM_UTF8 + b"1", "not JSON"),
+        (b"[1]" + BOM_UTF8, "not JSON"),
+    ],
+)
+def test_what_is_not_json_is_malformed_behind_a_byte_order_mark_too(
+    kind: Callable[[bytes], Any], text: bytes, part: str
+) -> None:
+    """One mark, at the very start."""
+    with pytest.raises(MalformedError) as caught:
+        loads(kind(text))
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", b" \n", BOM_UTF8, BOM_UTF8 + b"\r\n"])
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+def test_an_empty_body_is_told_as_one(kind: Callable[[bytes], Any], text: bytes) -> None:
+    with pytest.raises(MalformedError, match="the body is empty: expected a row"):
+        loads_body(kind(text), "a row")
 
 
 @pytest.mark.parametrize(

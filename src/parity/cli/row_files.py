@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from parity.codec import arrow, form_body, rows
 from parity.codec.decoded import Decoded
+from parity.codec.json_text import is_blank
 from parity.errors import ConfigError, DatasetError, MalformedError, RowError
 from parity.result import ERROR_COLUMN, Result
 from parity.schema import Schema
 
 STANDARD_INPUT = "-"
 _READABLE = ".json, .jsonl, .ndjson or .parquet"
-_UTF8_MARK = codecs.BOM_UTF8
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARQUET_MARK = b"PAR1"
 _MOST_FIELDS = 4
@@ -28,8 +28,7 @@ _MOST_FIELDS = 4
 def read_rows(source: str, schema: Schema, limit: int | None = None) -> Decoded:
     """The rows of a file, or of standard input for "-"; at most the first `limit`.
 
-    A file of another suffix is one row, as the raw body of a request is. A byte order mark of UTF-8, which
-    some editors write, is passed over.
+    A file of another suffix is one row, as the raw body of a request is.
 
     Raises:
         DatasetError: there is no such file, it cannot be read, or it holds no row.
@@ -144,8 +143,7 @@ def _decode(
     """The rows of JSON text, by what reads its objects."""
     if data.startswith(_UTF16_MARKS):
         raise MalformedError(f"{name} is UTF-16, and JSON is UTF-8; save it as UTF-8")
-    data = data.removeprefix(_UTF8_MARK)
-    if not data.strip():
+    if is_blank(data):
         raise _no_rows(f"{name} is empty", "a JSON object for each row", schema)
     try:
         objects = read(data)
@@ -181,7 +179,7 @@ def _whole(text: bytes) -> list[Any]:
 def _lines(text: bytes) -> list[Any]:
     found: list[Any] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
-        if line.strip():
+        if not is_blank(line):
             try:
                 found.append(rows.loads(line))
             except MalformedError as exc:

@@ -7,6 +7,7 @@ there are more, because strings hold some, are the keys of the text counted.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Any, cast
@@ -15,12 +16,13 @@ import orjson
 
 from parity.errors import MalformedError, shown
 
+_MARK = codecs.BOM_UTF8
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.DOTALL)
 
 
 def loads(data: bytes | bytearray | memoryview | str) -> Any:
-    """JSON text as Python objects.
+    """JSON text as Python objects; one byte order mark of UTF-8, which some editors write, is passed over.
 
     Raises:
         MalformedError: it is not JSON, or an object has a key twice; the message says where. Nesting beyond
@@ -29,7 +31,13 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as exc:
-        raise MalformedError(f"not JSON: {exc}{_json_hint(exc)}") from None
+        if not _is_marked(data):
+            raise _malformed(exc) from None
+        data = data[1:] if isinstance(data, str) else data[len(_MARK) :]
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as inner:
+            raise _malformed(inner) from None
     if type(value) is dict or type(value) is list:
         text = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else bytes(data)
         colons = text.count(b":")
@@ -48,9 +56,14 @@ def loads_body(data: bytes | memoryview, expected: str) -> Any:
         MalformedError: it is empty, or not JSON; see `loads`.
     """
     first = bytes(data[:1])
-    if not first or (first.isspace() and bytes(data).isspace()):
+    if not first or ((first.isspace() or first == _MARK[:1]) and is_blank(bytes(data))):
         raise MalformedError(f"the body is empty: expected {expected}")
     return loads(data)
+
+
+def is_blank(text: bytes) -> bool:
+    """Whether a text holds no value: white space at most, and a byte order mark before it."""
+    return not text.removeprefix(_MARK).strip()
 
 
 def dumps(value: object) -> bytes:
@@ -106,6 +119,16 @@ def _repeated_key(text: bytes) -> str:
         return "an object has a key twice"
     where = "" if item is None else f"in item {item} of the list, counted from 0, "
     return f"{where}an object has the key {shown(found[0])} twice" if found else "an object has a key twice"
+
+
+def _is_marked(data: bytes | bytearray | memoryview | str) -> bool:
+    if isinstance(data, str):
+        return data.startswith("\ufeff")
+    return bytes(data[: len(_MARK)]) == _MARK
+
+
+def _malformed(exc: orjson.JSONDecodeError) -> MalformedError:
+    return MalformedError(f"not JSON: {exc}{_json_hint(exc)}")
 
 
 def _json_hint(exc: orjson.JSONDecodeError) -> str:
