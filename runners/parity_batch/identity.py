@@ -131,8 +131,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         *_differences("profile", before["profile"], now["profile"]),
         *_differences("environment", before["environment"], now["environment"]),
     ]
+    same_profile = before["profile"] == now["profile"]  # whose buckets decide the size that is not given
+    hint = f"; --batch-rows {before.get('batch_rows')} continues the job" if same_profile else ""
     found += [
-        f"{key}: was {before.get(key)}, is {now.get(key)}"
+        f"{key}: was {before.get(key)}, is {now.get(key)}{hint if key == 'batch_rows' else ''}"
         for key in ("columns", "map", "batch_rows", "max_row_bytes", "where", "form", "types", "delimiter")
         if before.get(key) != now.get(key)
     ]

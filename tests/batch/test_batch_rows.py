@@ -18,7 +18,7 @@ import pytest
 
 from parity import Batch, Handler, Int64, Schema
 from parity.engine import Engine
-from parity.errors import ConfigError
+from parity.errors import ConfigError, ResumeError
 from parity.failures import ENGINE_LOGGER
 from parity.profile import Profile
 from parity.registry import load_handler
@@ -94,6 +94,22 @@ def test_a_killed_job_keeps_its_size_and_measures_nothing_again(
     whole = run(TRAYS, tmp_path / "in", tmp_path / "whole", "--batch-rows", rows)
     assert whole.returncode == 0, whole.stderr
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_job_that_is_continued_without_saying_auto_is_told_the_size_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And with auto it goes on, too."""
+    monkeypatch.setattr(sizing, "_BUDGET_S", 0.03)  # the smallest size, as a row takes 5 ms
+    write_numbers(tmp_path / "in", range(3000))
+    begun = score(tmp_path / "in", tmp_path / "out", TRAYS, settings=AUTO)
+    (tmp_path / "out" / "_SUCCESS").unlink()
+    told = rf"batch_rows: was {begun.batch_rows}, is 1024; --batch-rows {begun.batch_rows} continues the job$"
+    with pytest.raises(ResumeError, match=told):
+        score(tmp_path / "in", tmp_path / "out", TRAYS)
+    for settings in (Settings(batch_rows=begun.batch_rows), AUTO):
+        found = score(tmp_path / "in", tmp_path / "out", TRAYS, settings=settings)
+        assert (found.resumed_parts, found.scored_rows) == (1, 0)
 
 
 @pytest.mark.slow

@@ -197,7 +197,11 @@ def test_a_changed_handler_is_refused(tmp_path: Path, handler: Path) -> None:
     ("columns", "settings", "expected"),
     [
         (["id", "note"], Settings(), r"columns: was \['id'\], is \['id', 'note'\]"),
-        (["id"], Settings(batch_rows=99), "batch_rows: was 1024, is 99"),
+        (
+            ["id"],
+            Settings(batch_rows=99),
+            "batch_rows: was 1024, is 99; --batch-rows 1024 continues the job$",
+        ),
         (["id"], Settings(profile=Profile(buckets=(32,))), r"profile buckets: was \[\], is \[32\]"),
         (["id"], Settings(profile=Profile(name="other")), "profile name: was default, is other"),
     ],
@@ -207,6 +211,13 @@ def test_another_profile_batch_size_or_columns_are_refused(
 ) -> None:
     with pytest.raises(ResumeError, match=expected):
         score(done / "in", done / "out", ORDERS, columns=columns, settings=settings)
+
+
+def test_a_size_that_would_not_continue_the_job_is_not_advised(done: Path) -> None:
+    """Where the profile's buckets differ, too, the size follows from them: the profile is to be mended."""
+    settings = Settings(profile=Profile(buckets=(48,)))
+    with pytest.raises(ResumeError, match=r"(?s)profile buckets: was \[\].*batch_rows: was 1024, is 1008$"):
+        score(done / "in", done / "out", ORDERS, columns=["id"], settings=settings)
 
 
 @pytest.mark.parametrize("before", [None, {"rows": 1000, "bytes": 67108864}, {"rows": 262144, "bytes": 5}])
