@@ -133,7 +133,7 @@ def score(
         summary = Summary(
             output=shown,
             handler=f"{loaded.name}@{loaded.version}",
-            files=len(plan.sources),
+            files=len(plan.sources) + len(plan.skipped),
             rows=tally.rows,
             row_errors=dict(sorted(tally.row_errors.items())),
             parts=len(plan.units),

@@ -57,9 +57,8 @@ def page(summary: Summary) -> str:
         sections.append(_section("Files that were left out", rows))
     if summary.notes:
         sections.append(_section("Notes", "".join(_row("", note) for note in summary.notes)))
-    verdict = (
-        "" if not summary.failed_rows else f' <span class="bad">{summary.failed_rows:,} rows failed</span>'
-    )
+    found = {"rows failed": summary.failed_rows, "files left out": len(summary.skipped_files)}
+    verdict = "".join(f' <span class="bad">{count:,} {what}</span>' for what, count in found.items() if count)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

@@ -27,6 +27,7 @@ from parity_batch.reasons import kind_of
 from parity_batch.settings import Settings
 from parity_batch.sizing import size_up
 from parity_batch.stream import read_unit, with_absent
+from parity_batch.summary import files_told
 from parity_batch.unit import decoded_rows, positions_of
 
 _SAMPLED_UNITS = 3
@@ -39,7 +40,7 @@ class Preview:
 
     Attributes:
         handler: name and version.
-        files: the input files.
+        files: the input files, those that are left out included.
         rows: their rows.
         kept_rows: about how many of them are scored: those for which the condition holds, by the sample.
         units: the units of work, each one part.
@@ -84,8 +85,8 @@ class Preview:
     def describe(self) -> str:
         """The preview in a few lines for people."""
         lines = [
-            f"{self.rows:,} rows of {self.files:,} files would be scored by {self.handler} "
-            f"into {self.units:,} parts",
+            f"{self.rows:,} rows of {files_told(self.files, len(self.skipped_files))} would be scored by "
+            f"{self.handler} into {self.units:,} parts",
             f"reads about {size(self.read_bytes)}:",
         ]
         for field, found in self.mapping.items():
@@ -141,7 +142,7 @@ def preview(
     }
     return Preview(
         handler=f"{ready.loaded.name}@{ready.loaded.version}",
-        files=len(plan.sources),
+        files=len(plan.sources) + len(plan.skipped),
         rows=rows,
         kept_rows=min(rows, round(share * whole)) if ready.settings.where else rows,
         units=len(plan.units),

@@ -14,6 +14,7 @@ from parity_batch.identity import MANIFEST, job_of, read_manifest
 from parity_batch.places import place_of
 from parity_batch.reasons import common_reasons
 from parity_batch.storage import Store, store_at
+from parity_batch.summary import files_told
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Status:
             store cannot tell.
         handler: name and version.
         profile: the profile's name.
-        files: the input files.
+        files: the input files, those that were left out included.
         units: the units of work.
         done_units: those that are finished.
         rows: the rows of all units.
@@ -62,7 +63,8 @@ class Status:
         """The status in a few lines for people."""
         share = self.done_rows / self.rows if self.rows else 1.0
         lines = [
-            f"{self.output}: {self.state}; {self.handler}, profile {self.profile}, {self.files:,} files",
+            f"{self.output}: {self.state}, {files_told(self.files, len(self.skipped_files))}; "
+            f"{self.handler}, profile {self.profile}",
             f"{self.done_units:,} of {self.units:,} parts, {self.done_rows:,} of {self.rows:,} rows "
             f"({share:.0%}), "
             f"{self.size_bytes / 1e6:,.1f} MB",
@@ -116,12 +118,13 @@ def status(output: str | Path) -> Status:
     state = _state(SUCCESS in there, store.in_use())
     if state != "complete" and state != "running" and len(done) == len(manifest["units"]):
         state = "failed" if 0 < done_rows == kinds.total() else state
+    skipped = (_record(store, SUMMARY) or {}).get("skipped_files", {})
     return Status(
         output=store.shown,
         state=state,
         handler=f"{manifest['handler']['name']}@{manifest['handler']['version']}",
         profile=manifest["profile"]["name"],
-        files=len(manifest["inputs"]),
+        files=len({item["path"] for item in manifest["inputs"]} | set(skipped)),
         units=len(manifest["units"]),
         done_units=len(done),
         rows=sum(unit["rows"] for unit in manifest["units"]),
@@ -129,7 +132,7 @@ def status(output: str | Path) -> Status:
         row_errors=dict(sorted(kinds.items())),
         reasons=common_reasons(store, [part for part, record in done.items() if record["row_errors"]]),
         size_bytes=sum(record["part"]["size_bytes"] for record in done.values()),
-        skipped_files=(_record(store, SUMMARY) or {}).get("skipped_files", {}),
+        skipped_files=skipped,
         next_units=[unit["part"] for unit in manifest["units"] if unit["part"] not in done][:3],
     )
 

@@ -34,7 +34,7 @@ class Summary:
     Attributes:
         output: the output folder.
         handler: name and version, "films@1.0.0".
-        files: the input files.
+        files: the input files, those that were left out included.
         rows: the rows of the output, one for each input row.
         row_errors: the rows that failed, by kind; they are in the output with null outputs, and in `_errors`.
         parts: the part files.
@@ -101,7 +101,8 @@ class Summary:
 
     def describe(self) -> str:
         """The summary in a few lines for people."""
-        lines = [f"{self.rows:,} rows of {self.files:,} files scored by {self.handler} into {self.output}"]
+        of_files = files_told(self.files, len(self.skipped_files))
+        lines = [f"{self.rows:,} rows of {of_files} scored by {self.handler} into {self.output}"]
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
         idle = "nothing was left to do" if self.resumed_parts else "there were no rows"
         speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else idle
@@ -117,6 +118,12 @@ class Summary:
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def files_told(files: int, skipped: int) -> str:
+    """How many files, for a headline, which must not call a job done that left some of them out."""
+    left_out = f" ({skipped:,} of them left out, whole or in part, see below)" if skipped else ""
+    return f"{files:,} files{left_out}"
 
 
 def peak_rss_bytes() -> int:

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from parity.errors import ConfigError, DatasetError, RowsError
-from parity_batch import Settings, job, score, status
+from parity_batch import Settings, job, plan, preview, score, status
+from parity_batch.page import page
 from tests.batch.jobs import (
     HANDLERS,
     ORDERS,
@@ -185,6 +186,54 @@ def test_a_file_with_a_broken_footer_keeps_its_number_when_it_is_left_out(tmp_pa
     summary = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
     assert summary.skipped_files["orders-00.parquet"].startswith("orders-00.parquet: the file has 0 bytes")
     assert [path.name[:10] for path in part_files(tmp_path / "out")] == ["part-00001", "part-00002"]
+
+
+@pytest.mark.parametrize("footer", [True, False])
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_a_headline_does_not_call_a_job_done_that_left_files_out(
+    tmp_path: Path, footer: bool, left_out: int
+) -> None:
+    """Whether planning finds them damaged or scoring does."""
+    write_orders(tmp_path / "in", (300, 400, 500))
+    for name in ("orders-00", "orders-02")[:left_out]:
+        path = tmp_path / "in" / f"{name}.parquet"
+        path.write_bytes(b"") if footer else damaged(path)
+    settings = Settings(on_file_error="skip")
+    found = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings)
+    files = "3 files" + f" ({left_out} of them left out, whole or in part, see below)" * bool(left_out)
+    told = found.describe()
+    assert told.startswith(f"{found.rows:,} rows of {files} scored by orders@1.2.0 into ")
+    assert told.count("\nskipped: orders-0") == left_out
+    assert (f"{left_out} files left out</span>" in page(found)) == bool(left_out)
+    where = status(tmp_path / "out")
+    assert where.describe().startswith(f"{tmp_path / 'out'}: complete, {files}; orders@1.2.0, profile ")
+    assert [item.files for item in (found, where)] == [3, 3]
+    if footer:
+        planned = preview(tmp_path / "in", ORDERS, settings=settings)
+        assert planned.describe().startswith(
+            f"{found.rows:,} rows of {files} would be scored by orders@1.2.0"
+        )
+    resumed = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=settings)
+    assert f" rows of {files} scored by " in resumed.describe()
+
+
+def test_a_file_that_is_left_out_in_part_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
+    write_orders(tmp_path / "in", (300, 400), row_group_rows=100)
+    path = tmp_path / "in" / "orders-01.parquet"
+    data = bytearray(path.read_bytes())
+    group = pq.ParquetFile(path).metadata.row_group(3)
+    chunks = [group.column(place) for place in range(group.num_columns)]
+    first = min(chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks)
+    size = sum(chunk.total_compressed_size for chunk in chunks)
+    data[first : first + size] = b"\xff" * size
+    path.write_bytes(data)
+    found = score(tmp_path / "in", tmp_path / "out", ORDERS, settings=Settings(on_file_error="skip"))
+    assert found.rows == 600
+    assert " rows of 2 files (1 of them left out, whole or in part, see below) scored by" in found.describe()
+    assert ": complete, 2 files (1 of them left out, whole or in part" in status(tmp_path / "out").describe()
 
 
 @pytest.mark.parametrize("footer", [False, True])
