@@ -64,7 +64,7 @@ class Store(Protocol):
     is_exclusive: bool
 
     def make(self) -> None:
-        """Make the folder; raises OSError where that cannot be."""
+        """Make the folder; raises OSError where that cannot be, and DatasetError where a file is there."""
 
     def held(self, examine: Callable[[], None]) -> contextlib.AbstractContextManager[str]:
         """Hold the folder for a job, and give its mark, or that of who holds it.
@@ -225,7 +225,7 @@ class LocalStore:
 
     def make(self) -> None:
         if self._folder.exists() and not self._folder.is_dir():
-            raise NotADirectoryError(f"{self.shown} is a file; name a folder")
+            raise _no_folder(self.shown)
         self._folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
@@ -335,7 +335,7 @@ class ObjectStore:
     def make(self) -> None:
         with self._asked():
             if self._files.get_file_info(self._root).is_file:
-                raise NotADirectoryError(f"{self.shown} is a file; name a folder")
+                raise _no_folder(self.shown)
             if self._renames:
                 self._files.create_dir(self._root, recursive=True)
 
@@ -458,6 +458,10 @@ def _with_small_puts(url: str) -> str:
     if url.partition("://")[0] != "s3" or "allow_delayed_open=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}allow_delayed_open=true"
+
+
+def _no_folder(shown: str) -> DatasetError:
+    return DatasetError(f"output folder {shown} is a file; name a folder")
 
 
 def _gone(shown: str) -> DatasetError:

@@ -308,9 +308,22 @@ def test_an_output_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None
     write_orders(tmp_path / "in", (10,))
     (tmp_path / "file").write_text("mine")
     with pytest.raises(
-        DatasetError, match="cannot be written to: Not a directory; name a folder that may be"
+        DatasetError, match=r"cannot be written to: Not a directory; name a folder that may be$"
     ):
         score(tmp_path / "in", tmp_path / "file" / "out", ORDERS)
+
+
+@pytest.mark.parametrize("url", ["", "file://", "local://"])
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_output_that_is_a_file_is_refused_with_one_remedy(tmp_path: Path, url: str, restart: bool) -> None:
+    """On a disk, by a URL of one, and behind a URL of a store."""
+    write_orders(tmp_path / "in", (10,))
+    (tmp_path / "k.jpg").write_text("mine")
+    with pytest.raises(DatasetError) as caught:
+        score(tmp_path / "in", f"{url}{tmp_path / 'k.jpg'}", ORDERS, settings=Settings(restart=restart))
+    shown = f"{url.replace('file://', '')}{tmp_path / 'k.jpg'}"
+    assert str(caught.value) == f"output folder {shown} is a file; name a folder"
+    assert (tmp_path / "k.jpg").read_text() == "mine"
 
 
 def test_an_output_among_the_inputs_is_refused(tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def test_the_page_tells_it_all_and_loads_nothing() -> None:
     seen = read(page(found))
     text = " ".join(seen.texts)
     for part in ("100 rows scored by films@1.0.0", "4 rows failed", "1 files left out", found.bottleneck,
-                 "a<b>.parquet: the", "column 'x' is not in b.parquet", "1 of them from an earlier run", "100 MB"):  # fmt: skip
+                 "a<b>.parquet: the", "column 'x' is not in b.parquet", "1 of them from an earlier run",
+                 "100 MB"):  # fmt: skip
         assert part in text
     assert seen.loads == []
     assert "<script" not in page(found)
