@@ -233,7 +233,7 @@ class ServedModel:
             timer_slack_s=TIMER_SLACK_S,
             capacity=slots.capacity,
             has_room=lambda: slots.has_room,
-            share=self._share_of if settings.preprocess_workers else None,
+            share=self._share_of if self._shares else None,
             # One request may be to blame; not where a slot, or a process that preprocesses, is lost.
             runs_apart=lambda error: not isinstance(error, _NO_REQUESTS_FAULT),
         )
@@ -362,6 +362,14 @@ class ServedModel:
         if self.slot_kind == "loop" and self.settings.slot == "auto":
             self._leave_loop_if_slow(time.perf_counter() - started)
         return answers
+
+    @property
+    def _shares(self) -> bool:
+        """Whether batches that overlap share the rows: not where fuller ones are wanted, or cost no more."""
+        settings = self.settings
+        return (
+            bool(settings.preprocess_workers) and not settings.max_delay_ms and self.profile.device == "cpu"
+        )
 
     def _share_of(self, rows: int) -> int:
         """The rows of each batch where so many are spread over all that may be in the slots at once."""
