@@ -3,7 +3,7 @@
 tables                 which files of a Delta Lake or Iceberg table are alive
 files, footers, plan   what is to be done, checked before the first row is scored
 stream, unit, parts    one unit of work: read, score, write
-lost                   an input that cannot be read: damaged, or out of reach
+lost, connections      an input that cannot be read: damaged, or out of reach
 identity, folder       whose output folder it is, and what is done already
 places, storage        where inputs are; where outputs go, on a disk or in an object store
 layout                 one schema for all files, or why there is none

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from parity.errors import DatasetError
+from parity_batch.connections import is_of_connection
 from parity_batch.footers import SourceFile
 from parity_batch.places import Place, open_file, shown_place, stamp_of
 
@@ -64,14 +65,16 @@ def is_lost(place: Place, exc: OSError) -> bool:
     """Whether an error of reading a file says that the way to it was lost, and so to those beside it.
 
     What libraries of URLs raise often has no number, for a connection that is gone as for a file that was cut
-    short. Then the file is asked for again: only the latter is answered.
+    short, or says that there is no such file. Then the file is asked for again: only of what is there, or was
+    removed, there is an answer.
     """
-    if isinstance(exc, FileNotFoundError):
-        return isinstance(place, Path) and not _holds_others(place.parent)
-    if isinstance(exc, ConnectionError | TimeoutError) or exc.errno in _LOST:
+    if isinstance(exc, FileNotFoundError) and isinstance(place, Path):
+        return not _holds_others(place.parent)
+    if isinstance(exc, ConnectionError | TimeoutError) or exc.errno in _LOST or is_of_connection(exc):
         return True
-    asks = isinstance(place, str) and exc.errno is None and not isinstance(exc, PermissionError)
-    return asks and not _answers(place)
+    if not isinstance(place, str) or isinstance(exc, PermissionError):
+        return False
+    return (exc.errno is None or isinstance(exc, FileNotFoundError)) and not _answers(place)
 
 
 def lost(name: str, place: Place, exc: OSError) -> LostError:

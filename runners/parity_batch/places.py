@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 
 from parity.errors import DatasetError
+from parity_batch.connections import Told
 
 _PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file")
 
@@ -239,7 +240,7 @@ def _of_scheme(scheme: str) -> Any:
         inner = fsspec.filesystem(scheme)
     except (ImportError, ValueError) as exc:
         raise DatasetError(f"{scheme}:// is no file system that pyarrow or fsspec knows here: {exc}") from exc
-    return pafs.PyFileSystem(cast("Any", pafs).FSSpecHandler(inner))
+    return pafs.PyFileSystem(cast("Any", pafs).FSSpecHandler(Told(inner)))
 
 
 def file_system(url: str) -> tuple[Any, str]:
