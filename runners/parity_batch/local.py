@@ -18,6 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from parity.batch_engines import LOCAL
+from parity.failures import of_this_job
 from parity_batch.plan import Unit
 from parity_batch.task import UnitTask
 from parity_batch.unit import JobStoppedError, UnitReport
@@ -65,7 +66,7 @@ class LocalEngine:
         waiting: queue.SimpleQueue[Unit] = queue.SimpleQueue()
         for unit in units:
             waiting.put(unit)
-        pool = ThreadPoolExecutor(lanes, thread_name_prefix="parity-batch")
+        pool = ThreadPoolExecutor(lanes, "parity-batch", of_this_job())
         running: set[Future[UnitReport]] = set()
         try:
             while True:

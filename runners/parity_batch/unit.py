@@ -21,6 +21,7 @@ from parity.codec.decoded import Decoded
 from parity.codec.rebatch import BATCH_BYTES
 from parity.engine import Engine
 from parity.errors import RowError, RowsError
+from parity.failures import of_this_job
 from parity.output_form import OutputForm
 from parity.pipeline import Pipeline
 from parity.result import Result, empty_batch
@@ -283,7 +284,7 @@ class UnitScorer:
                 free.put(engine)
 
         in_flight: deque[Future[Result]] = deque()
-        pool = ThreadPoolExecutor(len(self.engines), thread_name_prefix="parity-together")
+        pool = ThreadPoolExecutor(len(self.engines), "parity-together", of_this_job())
         try:
             for rows in batches:
                 in_flight.append(pool.submit(one, rows))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 TOLD_OF_A_KIND = 3
 ENGINE_LOGGER = "parity.engine"
@@ -16,6 +17,8 @@ ENGINE_LOGGER = "parity.engine"
 _EVENTS = ("event=row_failed", "event=batch_failed")
 _ENGINE = logging.getLogger(ENGINE_LOGGER)
 _FILTERS = threading.Lock()
+_JOB: contextvars.ContextVar[object | None] = contextvars.ContextVar("parity_job", default=None)
+"""Whose failures a thread logs, where jobs overlap in a process; None in a thread that no job has named."""
 
 _JOINTS = (
     "The above exception was the direct cause of the following exception:",
@@ -26,13 +29,17 @@ _JOINTS = (
 class FewOfAKind(logging.Filter):
     """Lets the first failures through that come from one line of code with one type of exception.
 
+    Those of another job are let through: they are that job's to count.
+
     Args:
+        job: whose failures it counts, beside those of threads that no job has named; only these when None.
         tells_texts: whether the exceptions' texts are logged, which may quote rows; where they are not, a
             traceback names types and places in the code.
     """
 
-    def __init__(self, *, tells_texts: bool = True) -> None:
+    def __init__(self, job: object | None = None, *, tells_texts: bool = True) -> None:
         super().__init__()
+        self.job = job
         self.tells_texts = tells_texts
         self._seen: Counter[object] = Counter()
         self._lock = threading.Lock()
@@ -40,6 +47,8 @@ class FewOfAKind(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log a record."""
         if not isinstance(record.msg, str) or not record.msg.startswith(_EVENTS) or not record.exc_info:
+            return True
+        if _JOB.get() not in (None, self.job):
             return True
         kind, error, trace = record.exc_info
         while trace is not None and trace.tb_next is not None:
@@ -57,10 +66,27 @@ class FewOfAKind(logging.Filter):
 
 @contextlib.contextmanager
 def few_of_a_kind(*, tells_texts: bool = True) -> Generator[None]:
-    """Log few failures of each kind meanwhile; see `FewOfAKind`."""
-    found = FewOfAKind(tells_texts=tells_texts)
-    with _filtered(found):
-        yield
+    """Log few failures of each kind of this job meanwhile; see `FewOfAKind`.
+
+    The job is what the caller's thread runs, and threads that begin with `of_this_job`.
+    """
+    job = object()
+    with _filtered(FewOfAKind(job, tells_texts=tells_texts)):
+        before = _JOB.set(job)
+        try:
+            yield
+        finally:
+            _JOB.reset(before)
+
+
+def of_this_job() -> Callable[[], None]:
+    """What a new thread calls first, so that the failures that it logs are those of the caller's job."""
+    job = _JOB.get()
+
+    def begin() -> None:
+        _JOB.set(job)
+
+    return begin
 
 
 @contextlib.contextmanager
@@ -93,7 +119,9 @@ def _filtered(item: logging.Filter, *, first: bool = False) -> Generator[None]:
 
 def in_a_worker(*, tells_texts: bool = True) -> None:
     """Log few failures of each kind in this process, from now on; see `FewOfAKind`."""
-    known = next((item for item in _ENGINE.filters if isinstance(item, FewOfAKind)), None)
+    known = next(
+        (item for item in _ENGINE.filters if isinstance(item, FewOfAKind) and item.job is None), None
+    )
     if known is None:
         _ENGINE.addFilter(FewOfAKind(tells_texts=tells_texts))
     else:

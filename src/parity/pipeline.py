@@ -21,6 +21,7 @@ from parity.batch import Batch
 from parity.codec.decoded import Decoded
 from parity.engine import Engine
 from parity.errors import ConfigError
+from parity.failures import of_this_job
 from parity.handler import LoadedHandler
 from parity.profile import Profile
 from parity.result import Result
@@ -68,9 +69,9 @@ class Pipeline:
         Raises:
             InputMutatedError: the handler wrote into its inputs.
         """
-        preparing = ThreadPoolExecutor(self._workers, thread_name_prefix="parity-preprocess")
-        inferring = ThreadPoolExecutor(1, thread_name_prefix="parity-inference")
-        finishing = ThreadPoolExecutor(1, thread_name_prefix="parity-postprocess")
+        preparing = ThreadPoolExecutor(self._workers, "parity-preprocess", of_this_job())
+        inferring = ThreadPoolExecutor(1, "parity-inference", of_this_job())
+        finishing = ThreadPoolExecutor(1, "parity-postprocess", of_this_job())
         in_flight: deque[Future[Result]] = deque()
 
         def submit(decoded: Decoded) -> Future[Result]:
