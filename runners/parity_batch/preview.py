@@ -22,7 +22,7 @@ from parity.sizing import Sizing
 from parity_batch.local import default_workers
 from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
-from parity_batch.progress import duration, size
+from parity_batch.progress import duration, many, size
 from parity_batch.reasons import kind_of
 from parity_batch.settings import Settings
 from parity_batch.sizing import size_up
@@ -84,9 +84,10 @@ class Preview:
 
     def describe(self) -> str:
         """The preview in a few lines for people."""
+        of_files = files_told(self.files, len(self.skipped_files))
         lines = [
-            f"{self.rows:,} rows of {files_told(self.files, len(self.skipped_files))} would be scored by "
-            f"{self.handler} into {self.units:,} parts",
+            f"{many(self.rows, 'row')} of {of_files} would be scored by {self.handler} "
+            f"into {many(self.units, 'part')}",
             f"reads about {size(self.read_bytes)}:",
         ]
         for field, found in self.mapping.items():

@@ -12,6 +12,7 @@ from parity.errors import DatasetError
 from parity_batch.folder import SUCCESS, SUMMARY, UNITS, record_name
 from parity_batch.identity import MANIFEST, job_of, read_manifest
 from parity_batch.places import place_of
+from parity_batch.progress import size
 from parity_batch.reasons import common_reasons
 from parity_batch.storage import Store, store_at
 from parity_batch.summary import files_told
@@ -67,7 +68,7 @@ class Status:
             f"{self.handler}, profile {self.profile}",
             f"{self.done_units:,} of {self.units:,} parts, {self.done_rows:,} of {self.rows:,} rows "
             f"({share:.0%}), "
-            f"{self.size_bytes / 1e6:,.1f} MB",
+            f"{size(self.size_bytes)}",
         ]
         if self.row_errors:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())

@@ -9,6 +9,7 @@ from typing import Any
 
 from parity.memory import peak_bytes
 from parity.sizing import Sizing
+from parity_batch.progress import many, size
 
 _STEPS = {
     "read": ("reading the inputs", "fewer --columns, or storage that reads faster, would help"),
@@ -102,17 +103,17 @@ class Summary:
     def describe(self) -> str:
         """The summary in a few lines for people."""
         of_files = files_told(self.files, len(self.skipped_files))
-        lines = [f"{self.rows:,} rows of {of_files} scored by {self.handler} into {self.output}"]
+        lines = [f"{many(self.rows, 'row')} of {of_files} scored by {self.handler} into {self.output}"]
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
         idle = "nothing was left to do" if self.resumed_parts else "there were no rows"
         speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else idle
-        lines.append(f"{self.parts:,} parts{resumed}; {speed}, {self.seconds:.1f} s in all")
+        lines.append(f"{many(self.parts, 'part')}{resumed}; {speed}, {self.seconds:.1f} s in all")
         if self.step_seconds:
-            memory = f"at most {self.peak_rss_bytes / 1e6:,.0f} MB in use"
+            memory = f"at most {size(self.peak_rss_bytes)} in use"
             lines.append("; ".join(filter(None, (self.bottleneck, memory))))
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
-            lines.append(f"{self.failed_rows:,} rows failed ({kinds}); see {self.output}/_errors")
+            lines.append(f"{many(self.failed_rows, 'row')} failed ({kinds}); see {self.output}/_errors")
         if self.sizing is not None:
             lines.append(f"--batch-rows {self.sizing}")
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
@@ -123,7 +124,7 @@ class Summary:
 def files_told(files: int, skipped: int) -> str:
     """How many files, for a headline, which must not call a job done that left some of them out."""
     left_out = f" ({skipped:,} of them left out, whole or in part, see below)" if skipped else ""
-    return f"{files:,} files{left_out}"
+    return many(files, "file") + left_out
 
 
 def peak_rss_bytes() -> int:
