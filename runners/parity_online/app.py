@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
@@ -26,7 +27,7 @@ from parity_online.models import Models
 from parity_online.problems import Answer, ProblemError, headers_of
 from parity_online.protocols import PROTOCOLS
 from parity_online.repository import Repository
-from parity_online.request import slow_body
+from parity_online.request import left_early, slow_body
 from parity_online.served import ServedModel
 
 SERVER_NAME = "parity"
@@ -242,6 +243,8 @@ async def _object(request: Request) -> dict[str, Any]:
                     raise ProblemError(413, "too_large", told)
     except TimeoutError:
         raise slow_body(_MANAGEMENT_BODY_S, len(body)) from None
+    except ClientDisconnect:
+        raise left_early() from None
     if is_blank(body):
         return {}
     try:

@@ -20,7 +20,10 @@ ASK_S = 0.5
 """How long a connection without a request may still send one."""
 
 LINGER_S = 1.0
-"""How long a client may take to see that its idle connection has ended."""
+"""How long a client may take to see that its connection has ended, since it last sent something."""
+
+LINGER_MOST_S = 10.0
+"""How long in all."""
 
 
 class ClosingProtocol(HttpToolsProtocol):
@@ -32,6 +35,10 @@ class ClosingProtocol(HttpToolsProtocol):
     _is_half_closed = False
     _end_timer: asyncio.TimerHandle | None = None
     _answered_at = 0.0
+    _before: Any = None
+    """What had been asked, when the head of the newest request came."""
+    _heard_at = 0.0
+    _lingers_until = 0.0
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -41,12 +48,15 @@ class ClosingProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head has come; the last one of its connection, where the server shuts down."""
         self._in_head = False
+        self._before = self.cycle
         super().on_headers_complete()
         self._note_last()
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, unless it came too late."""
-        if not self._is_half_closed:
+        if self._is_half_closed:
+            self._heard_at = self.loop.time()
+        else:
             super().data_received(data)
 
     def shutdown(self) -> None:
@@ -110,4 +120,14 @@ class ClosingProtocol(HttpToolsProtocol):
         self.transport.write_eof()
         if self._end_timer is not None:
             self._end_timer.cancel()
-        self._end_timer = self.loop.call_later(LINGER_S, self.transport.close)
+        self._heard_at = self.loop.time()
+        self._lingers_until = self._heard_at + LINGER_MOST_S
+        self._end_timer = self.loop.call_later(LINGER_S, self._linger)
+
+    def _linger(self) -> None:
+        """Close, unless the client still sends: it would be reset, and not see its answer."""
+        left_s = min(self._heard_at + LINGER_S, self._lingers_until) - self.loop.time()
+        if left_s > 0:
+            self._end_timer = self.loop.call_later(left_s, self._linger)
+        else:
+            self.transport.close()

@@ -160,17 +160,27 @@ class HeadProtocol(ClosingProtocol):
         )
         if self._ends_after_answer():
             return
-        answer = render(problem, request_id, close=True)
-        head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
-        self.transport.write(status_line(problem.status) + head + b"\r\n" + answer.body)
+        cycle = None if self._in_head else self.cycle
+        if cycle is None or not cycle.response_complete:  # a request that has its answer gets no other
+            answer = render(problem, request_id, close=True)
+            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
+            self.transport.write(status_line(problem.status) + head + b"\r\n" + answer.body)
+        if cycle is not None:  # nor from the app, which waits for the rest of its body
+            cycle.disconnected = True
+            cycle.message_event.set()
         self._in_head = False
         self._end_gently()
 
     def _ends_after_answer(self) -> bool:
         """Whether an earlier request is still to be answered; the connection then ends with that answer."""
         cycle = self.cycle
-        if cycle is None or cycle.response_complete or cycle.more_body:
+        if cycle is None or cycle.response_complete:
             return False
+        if cycle.more_body:  # it is this one that is refused
+            if not self.pipeline or self.pipeline[0][0] is not cycle:
+                return False
+            self.pipeline.popleft()
+            cycle = self._before
         cycle.keep_alive = False
         self._is_half_closed = True  # what still comes is dropped
         self._in_head = False

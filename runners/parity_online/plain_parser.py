@@ -41,14 +41,19 @@ class PlainParser(httptools.HttpRequestParser):
             httptools.HttpParserError: it is no HTTP.
             httptools.HttpParserUpgrade: a client takes this server for a proxy (CONNECT).
         """
-        try:
-            super().feed_data(data)
-        except httptools.HttpParserUpgrade as exc:
-            if not self.turns_plain():
-                raise
-            head = _plain(self, self._protocol.url, self._protocol.headers)
-            self._protocol.parser = fresh = PlainParser(self._protocol)
-            fresh.feed_data(head + bytes(data[exc.args[0] :]))
+        parser, rest = self, memoryview(data)
+        while rest:
+            try:
+                httptools.HttpRequestParser.feed_data(parser, rest)
+            except httptools.HttpParserUpgrade as exc:
+                if not parser.turns_plain():
+                    raise
+                head = _plain(parser, self._protocol.url, self._protocol.headers)
+                self._protocol.parser = parser = PlainParser(self._protocol)
+                httptools.HttpRequestParser.feed_data(parser, head)
+                rest = rest[exc.args[0] :]
+            else:
+                return
 
 
 def _plain(parser: httptools.HttpRequestParser, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

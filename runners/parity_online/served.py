@@ -367,9 +367,9 @@ class ServedModel:
     def _shares(self) -> bool:
         """Whether batches that overlap share the rows: not where fuller ones are wanted, or cost no more."""
         settings = self.settings
-        return (
-            bool(settings.preprocess_workers) and not settings.max_delay_ms and self.profile.device == "cpu"
-        )
+        if settings.max_delay_ms or settings.preferred or self.profile.device != "cpu":
+            return False
+        return bool(settings.preprocess_workers)
 
     def _share_of(self, rows: int) -> int:
         """The rows of each batch where so many are spread over all that may be in the slots at once."""

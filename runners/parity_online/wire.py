@@ -37,8 +37,7 @@ async def send_answer(answer: Answer, receive: Receive, send: Send) -> None:
     cycle: Any = getattr(receive, "__self__", None)
     if _is_known(cycle) and not cycle.flow.write_paused:
         if not note_closed(cycle):
-            if cycle.more_body:  # what still comes of it would be taken for the next request, or that for it
-                cycle.keep_alive = False
+            _end_unread(cycle, answer.status)
             if cycle.scope["method"] == "HEAD":
                 answer = Answer(answer.status, answer.headers, b"")
             write_answer(cycle, answer)
@@ -62,12 +61,21 @@ def sending(receive: Receive, send: Send) -> Send:
 
     async def send_if_open(message: Message) -> None:
         note_closed(cycle)
-        if message["type"] == "http.response.start" and cycle.waiting_for_100_continue and cycle.more_body:
-            # A client that was not asked for its body sends none, and its next request would be taken for it.
-            cycle.keep_alive = False
+        if message["type"] == "http.response.start":
+            _end_unread(cycle, message["status"])
         await send(message)
 
     return send_if_open
+
+
+def _end_unread(cycle: Any, status: int) -> None:
+    """Let a connection end with its answer where a body is owed that may never come.
+
+    A client that was not asked for its body sends none, and one that was too slow may have given up: the next
+    request would be taken for it. The rest of a body that does come is read and dropped.
+    """
+    if cycle.more_body and (cycle.waiting_for_100_continue or status == http.HTTPStatus.REQUEST_TIMEOUT):
+        cycle.keep_alive = False
 
 
 def write_answer(cycle: Any, answer: Answer) -> None:

@@ -161,13 +161,16 @@ def test_a_server_under_nohup_outlives_its_terminal(tmp_path: Path):
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["url"]
-        assert json.loads(process.stdout.readline())["event"] == "ready"
-        process.send_signal(signal.SIGHUP)
-        assert ask(url, "GET", "/v2/health/ready")[0] == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        try:
+            assert process.stdout is not None
+            url = json.loads(process.stdout.readline())["url"]
+            assert json.loads(process.stdout.readline())["event"] == "ready"
+            process.send_signal(signal.SIGHUP)
+            assert ask(url, "GET", "/v2/health/ready")[0] == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 def test_sigterm_while_loading_ends_it(tmp_path: Path):

@@ -54,13 +54,18 @@ def test_a_batch_is_preprocessed_while_another_is_inferred(tmp_path: Path, where
 
 @WHERE
 @pytest.mark.parametrize(
-    ("buckets", "taken"), [([], 3), (["--set", "buckets=[4]"], 4)], ids=["any", "bucket"]
+    ("settings", "taken"),
+    [([], 3), (["--set", "buckets=[4]"], 4), (["--max-delay-ms", "1"], 4), (["--preferred", "4"], 4)],
+    ids=["any", "bucket", "delay", "preferred"],
 )
 def test_a_batch_takes_its_share_of_the_rows_and_fills_a_bucket(
-    tmp_path: Path, where: list[str], buckets: list[str], taken: int
+    tmp_path: Path, where: list[str], settings: list[str], taken: int
 ):
-    """Of four that wait and one that runs, each of two batches gets three, or what costs as much."""
-    arguments = [STEPS, "--preprocess-workers", "1", *buckets, *where]
+    """Of four that wait and one that runs, each of two batches gets three, or what costs as much.
+
+    Where fuller ones are asked for, the first takes all.
+    """
+    arguments = [STEPS, "--preprocess-workers", "1", *settings, *where]
     with ServerProcess(arguments) as server, ThreadPoolExecutor(8) as pool:
         held: list[Future[Any]] = []
         for x in (1, 2):

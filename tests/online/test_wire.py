@@ -3,7 +3,10 @@
 import http.client
 import itertools
 import json
+import re
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -135,6 +138,67 @@ def test_a_head_of_ten_million_bytes_is_refused_and_its_client_sees_why(server: 
             assert _all(client).startswith(b"HTTP/1.1 431")
 
 
+BAD_BODIES = {
+    "a size that is none": b"zz\r\n",
+    "a trailer too large": b"%x\r\n%s\r\n0\r\nX: %s\r\n\r\n" % (len(ROW), ROW, b"a" * 70_000),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_BODIES.values(), ids=BAD_BODIES)
+@pytest.mark.parametrize("before", [1, 2, 5])
+def test_what_was_asked_before_a_malformed_request_is_answered(
+    server: ServerProcess, before: int, bad: bytes
+):
+    start = b"POST /predictions/linear HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    whole = start + b"Content-Length: %d\r\n\r\n%s" % (len(ROW), ROW)
+    errors = _errors(server)
+    with socket.create_connection(_address(server.url), timeout=30) as client:
+        client.sendall(whole * before + start + b"Transfer-Encoding: chunked\r\n\r\n" + bad)
+        answer = _all(client)
+    assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200"] * before
+    assert _errors(server) == errors
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/predictions/linear", "/predictions/linaer", "/v2/repository/index", "/ping"]
+)
+def test_a_request_that_is_malformed_behind_its_head_has_one_answer_and_no_traceback(
+    server: ServerProcess, path: str
+):
+    errors = _errors(server)
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    for pause_s in (0.0, 0.1):
+        with socket.create_connection(_address(server.url), timeout=30) as client:
+            client.sendall(head)
+            time.sleep(pause_s)
+            client.sendall(b"zz\r\n")
+            answer = _all(client)
+        assert len(re.findall(rb"HTTP/1\.1 \d", answer)) == 1, answer
+    assert _errors(server) == errors
+
+
+@pytest.mark.parametrize("told", ["Content-Length", "chunks"])
+@pytest.mark.parametrize("size", [2_000_000, 30_000_000])
+def test_a_body_that_is_too_large_is_refused_and_its_client_sees_why(
+    server: ServerProcess, size: int, told: str
+):
+    connection = http.client.HTTPConnection(*_address(server.url), timeout=30)
+    body = b"x" * size
+    connection.request("POST", "/predictions/linear", iter([body]) if told == "chunks" else body)
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_thousands_of_wishes_in_one_packet_are_all_answered(server: ServerProcess):
+    head = b"GET /ping HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n"
+    last = b"GET /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(_address(server.url), timeout=60) as client:
+        sending = threading.Thread(target=client.sendall, args=(head * 3000 + last,))
+        sending.start()
+        assert _all(client).count(b"HTTP/1.1 200") == 3001
+        sending.join()
+
+
 def test_a_body_that_is_coded_for_its_way_is_501_and_encodings_add_up(server: ServerProcess):
     for coded in ("gzip, chunked", "deflate, chunked"):
         with socket.create_connection(_address(server.url), timeout=30) as client:
@@ -151,6 +215,11 @@ def test_a_body_that_is_coded_for_its_way_is_501_and_encodings_add_up(server: Se
     response = connection.getresponse()
     assert (response.status, "gzip, deflate" in response.read().decode()) == (415, True)
     connection.close()
+
+
+def _errors(server: ServerProcess) -> int:
+    log = server.log()
+    return log.count("Traceback") + log.count("level=error")
 
 
 def _address(url: str) -> tuple[str, int]:
