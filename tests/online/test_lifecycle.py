@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -123,6 +124,15 @@ def test_a_drain_that_takes_too_long_is_given_up(tmp_path: Path):
     assert "event=drain_gave_up requests=1" in server.log()
 
 
+@pytest.fixture
+def hears_hangups() -> Iterator[None]:
+    """What is started hears SIGHUP, though the tests themselves may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hears_hangups")
 @pytest.mark.parametrize("replicas", ["0", "1"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_it_costs_no_request_whoever_of_its_group_hears_it(
