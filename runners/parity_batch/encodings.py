@@ -8,19 +8,22 @@ The choice follows from the first row group's rows alone, as all bytes of a part
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from parity.codec.layouts import is_list_like
+from parity.codec.layouts import is_list_like, numbers
 
-RULE: Final = "a dictionary where of 65536 values a quarter repeat others"
+RULE: Final = "a dictionary where of 65536 values, or a megabyte of them, a quarter repeat others"
 """What the manifest says: all parts of a job are written by one rule."""
 
 _SAMPLE = 64 * 1024
 _FIRST_LOOK = 4 * 1024
+_SAMPLE_BYTES = 1024 * 1024
+_LEAST = 8
 _DISTINCT = 0.75
 """Eight-byte values, each as likely as the next, whose dictionary fills its megabyte, show 0.79."""
 
@@ -52,39 +55,68 @@ def _paths(schema: pa.Schema) -> list[str]:
 
 
 def _leaves(kind: Any, values: Any) -> Iterator[Any]:
-    """The first values of each leaf column in Parquet's order; None where they are not looked at."""
+    """The first values of each leaf column in Parquet's order, as chunks; None where nobody looks."""
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaves(kind.storage_type, None if values is None else _whole(values, _SAMPLE).storage)
+        storage = kind.storage_type
+        plain = None if values is None else _chunks([chunk.storage for chunk in values.chunks], storage)
+        yield from _leaves(storage, plain)
     elif pa.types.is_struct(kind):
-        inner = [None] * kind.num_fields if values is None else _whole(values, _SAMPLE).flatten()
+        inner = [None] * kind.num_fields if values is None else values.slice(0, _SAMPLE).flatten()
         for place, each in enumerate(inner):
             yield from _leaves(kind.field(place).type, each)
     elif pa.types.is_map(kind):
         yield from _leaves(kind.key_type, None)
         yield from _leaves(kind.item_type, None)
     elif is_list_like(kind):
-        rows = -(-_SAMPLE // max(1, kind.list_size)) if pa.types.is_fixed_size_list(kind) else _SAMPLE
-        yield from _leaves(kind.value_type, None if values is None else _whole(values, rows).flatten())
+        yield from _leaves(kind.value_type, None if values is None else _items(values))
     else:
         yield values
 
 
-def _whole(values: Any, rows: int) -> Any:
-    """The first rows in one piece."""
-    found = values.slice(0, rows)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+def _items(values: Any) -> Any:
+    """The items of the first lists, of `_SAMPLE` in all or of one list; None where nobody gets them."""
+    some = values.slice(0, _SAMPLE)
+    try:
+        lengths = _pc.fill_null(_pc.list_value_length(some), 0)
+        return _pc.list_flatten(some.slice(0, _fitting(lengths, _SAMPLE, 1)))
+    except pa.ArrowNotImplementedError:
+        return None
 
 
 def _repeat(values: Any) -> bool:
-    """Whether enough of the values are there more than once."""
+    """Whether enough of the values are there more than once, of those that are looked at."""
     if pa.types.is_dictionary(values.type):
         return True
+    seen = -1
     for many in (_FIRST_LOOK, _SAMPLE):
-        some = values.slice(0, many)
         try:
+            some = _small(values.slice(0, many))
+            if len(some) == seen:
+                break
             distinct = _pc.count_distinct(some, mode="all").as_py()
         except pa.ArrowNotImplementedError:
             return True
         if distinct <= _DISTINCT * len(some):
             return True
+        seen = len(some)
     return False
+
+
+def _small(values: Any) -> Any:
+    """The first values, of `_SAMPLE_BYTES` in all or `_LEAST`: those that differ are copied to be counted."""
+    kind = values.type
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
+        return values.slice(0, max(_LEAST, 8 * _SAMPLE_BYTES // max(1, kind.bit_width)))
+    if pa.types.is_null(kind):
+        return values
+    return values.slice(0, _fitting(_pc.fill_null(_pc.binary_length(values), 0), _SAMPLE_BYTES, _LEAST))
+
+
+def _fitting(sizes: Any, most: int, least: int) -> int:
+    """How many of the first come to at most so much; `least` in any case."""
+    upto = np.cumsum(np.concatenate([numbers(chunk) for chunk in sizes.chunks] or [np.zeros(0)]))
+    return max(least, int(np.searchsorted(upto, most, side="right")))
+
+
+def _chunks(arrays: list[Any], kind: Any) -> Any:
+    return cast("Any", pa).chunked_array(arrays, type=kind)

@@ -318,4 +318,5 @@ def _near(path: Path) -> str:
     parent = path.parent
     if not parent.is_dir():
         return f"there is no folder {str(parent)!r} either"
-    return did_you_mean(path.name, [item.name for item in parent.iterdir()]) or f"{str(parent)!r} is empty"
+    there = [item.name for item in parent.iterdir()]
+    return did_you_mean(path.name, there) or f"{str(parent)!r} {'holds others' if there else 'is empty'}"

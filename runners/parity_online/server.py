@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -65,6 +66,9 @@ _YOUNG_OBJECTS = 20_000
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OTHERS = (signal.SIGUSR1, signal.SIGUSR2)
 """They would end the process, and every request with it; rotated logs and habit send them."""
+
+_STUCK_S, _STUCK_DRAIN_S = 2.0, 30.0
+"""How long the event loop may take after a second signal, and after the first one and `drain_s`."""
 
 _KEEP_ALIVE_S = 75
 _SLOW_READERS_S = 5
@@ -230,6 +234,7 @@ class _Server(uvicorn.Server):
             )
         )
         self.failure: BaseException | None = None
+        self._watchdogs: list[threading.Timer] = []
         self.failed_name = ""
         self._models = models
         self._repository = repository
@@ -320,6 +325,8 @@ class _Server(uvicorn.Server):
         try:
             yield
         finally:
+            for watchdog in self._watchdogs:
+                watchdog.cancel()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -330,6 +337,17 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         self._start_draining()
         logger.info("event=draining signal=%s", signal.Signals(sig).name)
+        limit_s = _STUCK_S if self.force_exit else self._settings.drain_s + _STUCK_DRAIN_S
+        watchdog = threading.Timer(limit_s, self._end_stuck, (sig,))
+        watchdog.daemon = True
+        watchdog.start()
+        self._watchdogs.append(watchdog)
+
+    def _end_stuck(self, sig: int) -> None:
+        """End the process from another thread: the event loop, on which a handler may hang, does not."""
+        logger.error("event=ended_stuck signal=%s", signal.Signals(sig).name)
+        logging.shutdown()
+        os._exit(128 + sig)
 
     def _start_draining(self) -> None:
         self._app.admission.is_draining = True

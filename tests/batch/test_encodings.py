@@ -14,6 +14,7 @@ import pytest
 
 from parity.errors import ResumeError
 from parity_batch import Settings, score
+from parity_batch.encodings import dictionary_columns
 from parity_batch.parts import PartWriter
 from parity_batch.storage import StoredFile, store_at
 from tests.batch.jobs import ORDERS, part_files, write_orders
@@ -121,11 +122,64 @@ def test_later_row_groups_are_written_as_the_first(tmp_path: Path) -> None:
         ] * 2
 
 
-def test_a_job_writes_scores_and_keys_without(tmp_path: Path) -> None:
+def test_a_job_writes_keys_without_and_answers_that_repeat_with_a_dictionary(tmp_path: Path) -> None:
     write_orders(tmp_path / "in", (3000,))
     score(tmp_path / "in", tmp_path / "out", ORDERS, columns=["id", "note"])
-    found = with_dictionary(pq.read_metadata(part_files(tmp_path / "out")[0]))
+    (part,) = part_files(tmp_path / "out")
+    assert {"id", "note", "total", "_error"} <= set(pq.read_schema(part).names)
+    found = with_dictionary(pq.read_metadata(part))
     assert not found & {"id", "note"}
+    assert {"total", "_error"} <= found, "answers of a thousand prices repeat"
+
+
+def test_a_sample_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
+    """pyarrow counts by copying each value that is another."""
+    base = "x" * 2000
+    for name, texts in (
+        ("other", [f"{row:08d}{base}" for row in range(20_000)]),
+        ("same", [f"{row % 50:08d}{base}" for row in range(20_000)]),
+    ):
+        table = pa.table({"text": texts})
+        pool = pa.system_memory_pool()
+        before = pa.default_memory_pool()
+        pa.set_memory_pool(pool)
+        try:
+            found = dictionary_columns(table)
+            most = pool.max_memory()
+        finally:
+            pa.set_memory_pool(before)
+        assert found == ([] if name == "other" else ["text"])
+        assert most is not None
+        assert most < 8_000_000, most
+
+
+def test_nested_long_texts_are_sampled_by_their_bytes(tmp_path: Path) -> None:
+    lists = pa.array([[f"{row:08d}" + "x" * 500, f"{-row:08d}" + "y" * 500] for row in range(5000)])
+    assert dictionary_columns(pa.table({"lists": lists, "same": pa.array([["a", "b"]] * 5000)})) == [
+        "same.list.element"
+    ]
+
+
+def test_types_whose_values_are_not_counted_have_a_dictionary_and_are_read_back(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "view": pa.array([f"text {row}" for row in range(100)], pa.string_view()),
+            "bytes": pa.array([b"%d" % row for row in range(100)], pa.binary_view()),
+            "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0] * 50, pa.int8())),
+            "dotted.same": pa.array(["a", "b"] * 50),
+        }
+    )
+    metadata = written(tmp_path, [table])
+    assert {"dotted.same", "bool8"} <= with_dictionary(metadata)
+    again = pq.read_table(tmp_path / "part")
+    assert again.column("bool8").to_pylist() == [True, False] * 50
+    assert again.column("view").to_pylist() == table.column("view").to_pylist()
+
+
+def test_a_part_that_nothing_was_written_to(tmp_path: Path) -> None:
+    with PartWriter(StoredFile(store_at(tmp_path), "part"), some(2).schema) as part:
+        part.commit()
+    assert pq.read_table(tmp_path / "part").num_rows == 0
 
 
 @pytest.mark.parametrize("before", [None, "a dictionary for every column"])

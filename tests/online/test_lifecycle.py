@@ -154,6 +154,22 @@ def test_a_signal_that_ends_it_costs_no_request_whoever_of_its_group_hears_it(
         assert server.wait() == 0
 
 
+def test_a_second_signal_ends_a_server_whose_event_loop_hangs(tmp_path: Path):
+    with (
+        ServerProcess([PROBE, "--slot", "loop"], stop_s=20) as server,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        body = {"id": 0, "wait": str(tmp_path / "never")}
+        lost = pool.submit(ask, server.url, "POST", "/predictions/probe", body)
+        time.sleep(1.0)
+        server.signal()
+        until(lambda: "event=draining" in server.log())
+        server.signal()
+        assert server.wait() == 128 + signal.SIGTERM
+        assert isinstance(lost.exception(), OSError | http.client.HTTPException)
+    assert "event=ended_stuck signal=SIGTERM" in server.log()
+
+
 @pytest.mark.parametrize("replicas", ["0", "1"])
 def test_signals_of_other_customs_are_ignored_and_logged(replicas: str):
     with ServerProcess([LINEAR, "--replicas", replicas]) as server:
