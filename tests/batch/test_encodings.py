@@ -140,7 +140,7 @@ def test_a_sample_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
         ("same", [f"{row % 50:08d}{base}" for row in range(20_000)]),
     ):
         table = pa.table({"text": texts})
-        pool = pa.system_memory_pool()
+        pool = pa.proxy_memory_pool(pa.system_memory_pool())
         before = pa.default_memory_pool()
         pa.set_memory_pool(pool)
         try:
