@@ -5,8 +5,8 @@ The device is one in the host's memory, so that this runs everywhere; a hop more
 
 from __future__ import annotations
 
-import functools
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
@@ -208,9 +208,14 @@ def answers(results: list[Result]) -> list[float]:
 
 
 def by_pipeline(engine: Engine, crossed: Crossed, patch: pytest.MonkeyPatch) -> list[Result]:
-    patch.setattr(
-        pipeline, "ThreadPoolExecutor", functools.partial(ThreadPoolExecutor, initializer=crossed.join)
-    )
+    def joining(workers: int, name: str, begin: Callable[[], None]) -> ThreadPoolExecutor:
+        def both() -> None:
+            begin()
+            crossed.join()
+
+        return ThreadPoolExecutor(workers, name, both)
+
+    patch.setattr(pipeline, "ThreadPoolExecutor", joining)
     decoded = [RowDecoder(Straight.inputs).decode(rows) for rows in BATCHES]
     with engine:
         return list(pipeline.Pipeline(engine, preprocess_workers=2).map(decoded))
