@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from parity.codec.layouts import is_list_like, numbers
+from parity.codec.layouts import is_list_like, numbers, present_mask
 
 RULE: Final = "a dictionary where of 65536 values, or a megabyte of them, a quarter repeat others"
 """What the manifest says: all parts of a job are written by one rule."""
@@ -77,7 +77,7 @@ def _items(values: Any) -> Any:
     """The items of the first lists, of `_SAMPLE` in all or of one list; None where nobody gets them."""
     some = values.slice(0, _SAMPLE)
     try:
-        lengths = _pc.fill_null(_pc.list_value_length(some), 0)
+        lengths = _pc.list_value_length(some)
         return _pc.list_flatten(some.slice(0, _fitting(lengths, _SAMPLE, 1)))
     except pa.ArrowNotImplementedError:
         return None
@@ -109,12 +109,16 @@ def _small(values: Any) -> Any:
         return values.slice(0, max(_LEAST, 8 * _SAMPLE_BYTES // max(1, kind.bit_width)))
     if pa.types.is_null(kind):
         return values
-    return values.slice(0, _fitting(_pc.fill_null(_pc.binary_length(values), 0), _SAMPLE_BYTES, _LEAST))
+    return values.slice(0, _fitting(_pc.binary_length(values), _SAMPLE_BYTES, _LEAST))
 
 
 def _fitting(sizes: Any, most: int, least: int) -> int:
     """How many of the first come to at most so much; `least` in any case."""
-    upto = np.cumsum(np.concatenate([numbers(chunk) for chunk in sizes.chunks] or [np.zeros(0)]))
+    found = [np.zeros(0)]
+    for chunk in sizes.chunks:  # Arrow's `fill_null` would load pandas
+        present = present_mask(chunk) if chunk.null_count else None
+        found.append(numbers(chunk) if present is None else np.where(present, numbers(chunk), 0))
+    upto = np.cumsum(np.concatenate(found))
     return max(least, int(np.searchsorted(upto, most, side="right")))
 
 
