@@ -24,7 +24,8 @@ _LOST: Final = {
 }
 """Names of exceptions by the package whose modules they are of; each stands for its subclasses, too.
 
-An answer of a status, as 404, is none of them, whatever it is.
+An answer of a status, as 404, is none of them, whatever it is; google's two of a status stand for what gRPC
+says where nobody answers.
 """
 
 

@@ -74,11 +74,15 @@ def _leaves(kind: Any, values: Any) -> Iterator[Any]:
 
 
 def _items(values: Any) -> Any:
-    """The items of the first lists, of `_SAMPLE` in all or of one list; None where nobody gets them."""
-    some = values.slice(0, _SAMPLE)
+    """The items of the first lists, so many in all or of one list; None where nobody gets them.
+
+    Of a column with nulls they are a copy: fewer where each may be long.
+    """
+    most = _SAMPLE if pa.types.is_primitive(values.type.value_type) else _FIRST_LOOK
+    some = values.slice(0, most)
     try:
         lengths = _pc.list_value_length(some)
-        return _pc.list_flatten(some.slice(0, _fitting(lengths, _SAMPLE, 1)))
+        return _pc.list_flatten(some.slice(0, _fitting(lengths, most, 1)))
     except pa.ArrowNotImplementedError:
         return None
 

@@ -319,4 +319,5 @@ def _near(path: Path) -> str:
     if not parent.is_dir():
         return f"there is no folder {str(parent)!r} either"
     there = [item.name for item in parent.iterdir()]
-    return did_you_mean(path.name, there) or f"{str(parent)!r} {'holds others' if there else 'is empty'}"
+    otherwise = "has nothing of a similar name" if there else "is empty"
+    return did_you_mean(path.name, there) or f"{str(parent)!r} {otherwise}"

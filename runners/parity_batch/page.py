@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from parity.errors import counted
 from parity_batch.progress import duration, size
 from parity_batch.summary import Summary
 
@@ -57,8 +58,12 @@ def page(summary: Summary) -> str:
         sections.append(_section("Files that were left out", rows))
     if summary.notes:
         sections.append(_section("Notes", "".join(_row("", note) for note in summary.notes)))
-    found = {"rows failed": summary.failed_rows, "files left out": len(summary.skipped_files)}
-    verdict = "".join(f' <span class="bad">{count:,} {what}</span>' for what, count in found.items() if count)
+    found = {"row": (summary.failed_rows, "failed"), "file": (len(summary.skipped_files), "left out")}
+    verdict = "".join(
+        f' <span class="bad">{counted(count, noun)} {what}</span>'
+        for noun, (count, what) in found.items()
+        if count
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

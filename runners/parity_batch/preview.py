@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from parity.batch_engines import LOCAL
 from parity.engine import Engine
-from parity.errors import RowError
+from parity.errors import RowError, counted
 from parity.failures import few_of_a_kind
 from parity.handler import Handler, LoadedHandler
 from parity.scored import part_rows, part_schema
@@ -22,7 +22,7 @@ from parity.sizing import Sizing
 from parity_batch.local import default_workers
 from parity_batch.plan import Unit
 from parity_batch.prepared import Prepared, prepare
-from parity_batch.progress import duration, many, size
+from parity_batch.progress import duration, size
 from parity_batch.reasons import kind_of
 from parity_batch.settings import Settings
 from parity_batch.sizing import size_up
@@ -86,8 +86,8 @@ class Preview:
         """The preview in a few lines for people."""
         of_files = files_told(self.files, len(self.skipped_files))
         lines = [
-            f"{many(self.rows, 'row')} of {of_files} would be scored by {self.handler} "
-            f"into {many(self.units, 'part')}",
+            f"{counted(self.rows, 'row')} of {of_files} would be scored by {self.handler} "
+            f"into {counted(self.units, 'part')}",
             f"reads about {size(self.read_bytes)}:",
         ]
         for field, found in self.mapping.items():

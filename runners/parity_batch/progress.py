@@ -97,8 +97,3 @@ def size(size_bytes: float) -> str:
             number = whole / power
             return f"{number:.0f} {unit}" if number >= 99.95 else f"{number:.1f} {unit}"
     return f"{whole / 1e9:,.1f} GB"
-
-
-def many(count: int, noun: str) -> str:
-    """A count with its noun: "1 file", "1,250 files"."""
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"

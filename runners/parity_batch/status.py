@@ -62,13 +62,13 @@ class Status:
 
     def describe(self) -> str:
         """The status in a few lines for people."""
-        share = self.done_rows / self.rows if self.rows else 1.0
+        all_done = self.done_rows >= self.rows
+        share = 1.0 if all_done else min(self.done_rows / self.rows, 0.99)  # 100 % is all
         lines = [
             f"{self.output}: {self.state}, {files_told(self.files, len(self.skipped_files))}; "
             f"{self.handler}, profile {self.profile}",
             f"{self.done_units:,} of {self.units:,} parts, {self.done_rows:,} of {self.rows:,} rows "
-            f"({share:.0%}), "
-            f"{size(self.size_bytes)}",
+            f"({share:.0%}), {size(self.size_bytes)}",
         ]
         if self.row_errors:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from parity.errors import counted
 from parity.memory import peak_bytes
 from parity.sizing import Sizing
-from parity_batch.progress import many, size
+from parity_batch.progress import size
 
 _STEPS = {
     "read": ("reading the inputs", "fewer --columns, or storage that reads faster, would help"),
     "decode": ("decoding values", "columns that already have the fields' types decode without a copy"),
-    "preprocess": ("preprocess", "work on whole columns there, or overlap it with --preprocess-workers"),
+    "preprocess": ("preprocess", "work on whole columns there, or overlap it with more --preprocess-workers"),
     "inference": ("inference, the model itself", "another device, precision or --batch-rows would help"),
     "postprocess": ("postprocess", "give arrays, not lists of Python values, from there"),
     "write": ("writing the parts", "fewer --columns, or a disk that writes faster, would help"),
@@ -103,17 +104,17 @@ class Summary:
     def describe(self) -> str:
         """The summary in a few lines for people."""
         of_files = files_told(self.files, len(self.skipped_files))
-        lines = [f"{many(self.rows, 'row')} of {of_files} scored by {self.handler} into {self.output}"]
+        lines = [f"{counted(self.rows, 'row')} of {of_files} scored by {self.handler} into {self.output}"]
         resumed = f", {self.resumed_parts:,} of them from an earlier run" if self.resumed_parts else ""
         idle = "nothing was left to do" if self.resumed_parts else "there were no rows"
         speed = f"{self.rows_per_s:,.0f} rows/s" if self.scored_rows else idle
-        lines.append(f"{many(self.parts, 'part')}{resumed}; {speed}, {self.seconds:.1f} s in all")
+        lines.append(f"{counted(self.parts, 'part')}{resumed}; {speed}, {self.seconds:.1f} s in all")
         if self.step_seconds:
             memory = f"at most {size(self.peak_rss_bytes)} in use"
             lines.append("; ".join(filter(None, (self.bottleneck, memory))))
         if self.failed_rows:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.row_errors.items())
-            lines.append(f"{many(self.failed_rows, 'row')} failed ({kinds}); see {self.output}/_errors")
+            lines.append(f"{counted(self.failed_rows, 'row')} failed ({kinds}); see {self.output}/_errors")
         if self.sizing is not None:
             lines.append(f"--batch-rows {self.sizing}")
         lines += [f"skipped: {problem}" for problem in self.skipped_files.values()]
@@ -124,7 +125,7 @@ class Summary:
 def files_told(files: int, skipped: int) -> str:
     """How many files, for a headline, which must not call a job done that left some of them out."""
     left_out = f" ({skipped:,} of them left out, whole or in part, see below)" if skipped else ""
-    return many(files, "file") + left_out
+    return counted(files, "file") + left_out
 
 
 def peak_rss_bytes() -> int:

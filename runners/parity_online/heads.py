@@ -160,7 +160,7 @@ class HeadProtocol(ClosingProtocol):
         )
         if self._ends_after_answer():
             return
-        cycle = None if self._in_head else self.cycle
+        cycle = self.cycle if self.cycle is not None and self.cycle.more_body else None
         if cycle is None or not cycle.response_complete:  # a request that has its answer gets no other
             answer = render(problem, request_id, close=True)
             head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)

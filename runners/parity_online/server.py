@@ -12,11 +12,9 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 import signal
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +42,7 @@ from parity_online.repository import Repository, home, require_compatible
 from parity_online.served import ServedModel
 from parity_online.settings import ModelSettings, ServerSettings
 from parity_online.shadow import ShadowName, mirror, require_shadows
+from parity_online.signals import Watchdog, heard
 from parity_online.spans import Spans
 
 if TYPE_CHECKING:
@@ -62,10 +61,6 @@ _TAKE_S = 1.0
 
 _YOUNG_OBJECTS = 20_000
 """So many new objects make the collector look for cycles: some hundred requests are in flight at a time."""
-
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_OTHERS = (signal.SIGUSR1, signal.SIGUSR2)
-"""They would end the process, and every request with it; rotated logs and habit send them."""
 
 _STUCK_S, _STUCK_DRAIN_S = 2.0, 30.0
 """How long the event loop may take after a second signal, and after the first one and `drain_s`."""
@@ -234,7 +229,7 @@ class _Server(uvicorn.Server):
             )
         )
         self.failure: BaseException | None = None
-        self._watchdogs: list[threading.Timer] = []
+        self._watchdog = Watchdog()
         self.failed_name = ""
         self._models = models
         self._repository = repository
@@ -314,21 +309,11 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Handle signals while serving; unlike uvicorn's, never raise them again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handlers: dict[signal.Signals, Any] = dict.fromkeys(_ENDING, self.handle_exit)
-        handlers |= dict.fromkeys(_OTHERS, _ignore)
-        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
-            del handlers[signal.SIGHUP]
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
-            yield
+            with heard(self.handle_exit):
+                yield
         finally:
-            for watchdog in self._watchdogs:
-                watchdog.cancel()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._watchdog.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal API's
         """Not ready from this moment; the main loop sees `should_exit` within a tenth of a second."""
@@ -337,17 +322,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         self._start_draining()
         logger.info("event=draining signal=%s", signal.Signals(sig).name)
-        limit_s = _STUCK_S if self.force_exit else self._settings.drain_s + _STUCK_DRAIN_S
-        watchdog = threading.Timer(limit_s, self._end_stuck, (sig,))
-        watchdog.daemon = True
-        watchdog.start()
-        self._watchdogs.append(watchdog)
-
-    def _end_stuck(self, sig: int) -> None:
-        """End the process from another thread: the event loop, on which a handler may hang, does not."""
-        logger.error("event=ended_stuck signal=%s", signal.Signals(sig).name)
-        logging.shutdown()
-        os._exit(128 + sig)
+        self._watchdog.start(sig, _STUCK_S if self.force_exit else self._settings.drain_s + _STUCK_DRAIN_S)
 
     def _start_draining(self) -> None:
         self._app.admission.is_draining = True
@@ -382,10 +357,6 @@ class _Server(uvicorn.Server):
             self._announce({"event": "ready"})
         if self._settings.poll_s is not None:
             await self._repository.poll(self._settings.poll_s)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal API's
-    logger.warning("event=signal_ignored signal=%s", signal.Signals(number).name)
 
 
 def _protocol(settings: ServerSettings) -> type[asyncio.Protocol] | Literal["httptools"]:

@@ -219,6 +219,17 @@ def _name(name: str) -> str:
     return shown(name[: 2 * _NAME_CHARS], _NAME_CHARS)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun, and its verb where it has one: "1 case", "1,250 cases", "1 row differs".
+
+    Args:
+        count: how many.
+        one: what follows 1.
+        many: what follows every other count; `one` and an "s" when not given.
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def shown(value: object, limit: int = 60) -> str:
     """`repr(value)` cut to `limit` characters, for use in error messages."""
     try:

@@ -18,7 +18,10 @@ _EVENTS = ("event=row_failed", "event=batch_failed")
 _ENGINE = logging.getLogger(ENGINE_LOGGER)
 _FILTERS = threading.Lock()
 _JOB: contextvars.ContextVar[object | None] = contextvars.ContextVar("parity_job", default=None)
-"""Whose failures a thread logs, where jobs overlap in a process; None in a thread that no job has named."""
+"""Whose failures a thread logs, where jobs overlap in a process; None in a thread that no job has named.
+
+Threads that run a handler's stages must be named, by `of_this_job`; those that read or list files log none.
+"""
 
 _JOINTS = (
     "The above exception was the direct cause of the following exception:",

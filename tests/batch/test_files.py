@@ -84,6 +84,12 @@ def test_a_missing_input_names_near_ones(tmp_path: Path) -> None:
     touch(tmp_path, "orders.parquet")
     with pytest.raises(DatasetError, match=r"does not exist; did you mean 'orders\.parquet'"):
         find_files([tmp_path / "order.parquet"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DatasetError, match=r"does not exist; '[^']*empty' is empty"):
+        find_files([tmp_path / "empty" / "order.parquet"])
+    touch(tmp_path / "many", *(f"{number}.txt" for number in range(30)))
+    with pytest.raises(DatasetError, match=r"does not exist; '[^']*many' has nothing of a similar name"):
+        find_files([tmp_path / "many" / "order.parquet"])
 
 
 @pytest.mark.parametrize("inputs", [[], ["{}"], ["{}/*.parquet"]])

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from parity.errors import ConfigError, DatasetError, RowsError
+from parity.errors import ConfigError, DatasetError, RowsError, counted
 from parity_batch import Settings, job, plan, preview, score, status
 from parity_batch.page import page
 from tests.batch.jobs import (
@@ -204,7 +204,7 @@ def test_a_headline_does_not_call_a_job_done_that_left_files_out(
     told = found.describe()
     assert told.startswith(f"{found.rows:,} rows of {files} scored by orders@1.2.0 into ")
     assert told.count("\nskipped: orders-0") == left_out
-    assert (f"{left_out} files left out</span>" in page(found)) == bool(left_out)
+    assert (f"{counted(left_out, 'file')} left out</span>" in page(found)) == bool(left_out)
     where = status(tmp_path / "out")
     assert where.describe().startswith(f"{tmp_path / 'out'}: complete, {files}; orders@1.2.0, profile ")
     assert [item.files for item in (found, where)] == [3, 3]

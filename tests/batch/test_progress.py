@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from parity_batch.progress import PlanningLine, ProgressLine, duration, many, size
+from parity_batch.progress import PlanningLine, ProgressLine, duration, size
 
 
 def test_the_line_tells_share_rate_time_left_and_failures() -> None:
@@ -67,10 +67,3 @@ def test_a_duration_is_told_as_people_do(seconds: float, text: str) -> None:
 )
 def test_a_size_is_told_as_people_do(size_bytes: float, text: str) -> None:
     assert size(size_bytes) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1250, "1,250 files")]
-)
-def test_a_noun_follows_its_count(count: int, text: str) -> None:
-    assert many(count, "file") == text

@@ -12,6 +12,7 @@ import pytest
 from parity_batch import Summary, score
 from parity_batch import summary as batch_summary
 from parity_batch.page import page
+from parity_batch.status import Status
 from tests.batch.jobs import ORDERS, run, write_orders
 
 
@@ -87,7 +88,7 @@ def test_the_page_tells_it_all_and_loads_nothing() -> None:
     )
     seen = read(page(found))
     text = " ".join(seen.texts)
-    for part in ("100 rows scored by films@1.0.0", "4 rows failed", "1 files left out", found.bottleneck,
+    for part in ("100 rows scored by films@1.0.0", "4 rows failed", "1 file left out", found.bottleneck,
                  "a<b>.parquet: the", "column 'x' is not in b.parquet", "1 of them from an earlier run",
                  "100 MB"):  # fmt: skip
         assert part in text
@@ -112,3 +113,11 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "30 rows scored by orders@1.2.0" in " ".join(read((tmp_path / "job.html").read_text()).texts)
     assert "MB in use" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("done", "rows", "told"), [(0, 0, "100%"), (10, 10, "100%"), (999_999, 1_000_000, "99%"), (0, 10, "0%")]
+)
+def test_a_status_says_100_percent_of_all_rows_only(done: int, rows: int, told: str) -> None:
+    found = Status("out", "stopped", "films@1.0.0", "default", 1, 2, 1, rows, done, {}, (), 0, {}, [])
+    assert f"({told}), 0 bytes" in found.describe()

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,3 +79,17 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     give_up = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up, "the condition did not come true in time"
+
+
+def address(url: str) -> tuple[str, int]:
+    """Where a server listens, for a socket."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or 0
+
+
+def all_of(client: socket.socket) -> bytes:
+    """What comes until the server closes, which it must."""
+    found = b""
+    while part := client.recv(65536):
+        found += part
+    return found

@@ -22,7 +22,7 @@ import pytest
 from parity.errors import RunnerError
 from parity_online.client import Client
 from parity_online.process import ServerProcess
-from tests.online.serving import JSON, LINEAR, PROBE, Probe, ask, metric, until
+from tests.online.serving import JSON, LINEAR, PROBE, Probe, address, ask, metric, until
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +154,17 @@ def test_a_signal_that_ends_it_costs_no_request_whoever_of_its_group_hears_it(
         assert server.wait() == 0
 
 
+def answers(server: ServerProcess) -> bool:
+    connection = http.client.HTTPConnection(*address(server.url), timeout=0.5)
+    try:
+        connection.request("GET", "/v2/health/live")
+        return connection.getresponse().status == 200
+    except TimeoutError:
+        return False
+    finally:
+        connection.close()
+
+
 def test_a_second_signal_ends_a_server_whose_event_loop_hangs(tmp_path: Path):
     with (
         ServerProcess([PROBE, "--slot", "loop"], stop_s=20) as server,
@@ -161,7 +172,7 @@ def test_a_second_signal_ends_a_server_whose_event_loop_hangs(tmp_path: Path):
     ):
         body = {"id": 0, "wait": str(tmp_path / "never")}
         lost = pool.submit(ask, server.url, "POST", "/predictions/probe", body)
-        time.sleep(1.0)
+        until(lambda: not answers(server))
         server.signal()
         until(lambda: "event=draining" in server.log())
         server.signal()

@@ -5,13 +5,12 @@ import json
 import socket
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from parity_online.process import ServerProcess
 from parity_online.protocols import PROTOCOLS
-from tests.online.serving import HANDLERS, JSON, LINEAR, ask
+from tests.online.serving import HANDLERS, JSON, LINEAR, address, all_of, ask
 
 pytestmark = pytest.mark.slow
 
@@ -61,9 +60,9 @@ def test_explanations_are_not_offered_to_either_verb(server: ServerProcess):
 def test_what_can_be_got_can_be_asked_for_its_head(server: ServerProcess, path: str):
     status, headers, _ = ask(server.url, "GET", path)
     assert status == 200
-    with socket.create_connection(_address(server.url), timeout=30) as client:
+    with socket.create_connection(address(server.url), timeout=30) as client:
         client.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        head, _, body = _all(client).partition(b"\r\n\r\n")
+        head, _, body = all_of(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert f"content-type: {headers['content-type']}".encode() in head
     assert body == b""
@@ -101,16 +100,3 @@ def test_a_body_of_a_wrong_kind_is_told_as_it_was_written(server: ServerProcess,
         assert (status, f" is {said}" in answer["error"]) == (400, True), answer
     ready = {"ready": [json.loads(said)]}
     assert f"ready is [{said}];" in ask(server.url, "POST", "/v2/repository/index", ready, JSON)[2]["error"]
-
-
-def _address(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or 0
-
-
-def _all(client: socket.socket) -> bytes:
-    """What comes until the server closes, which it must."""
-    found = b""
-    while part := client.recv(65536):
-        found += part
-    return found

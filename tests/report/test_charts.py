@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parity.compare import Close, Tolerances, compare
@@ -45,6 +45,7 @@ def test_every_finite_value_lies_on_its_axis(values: list[float]):
     assert found.low < found.high
 
 
+@example([0.4])
 @given(st.lists(FINITE, min_size=1, max_size=20))
 def test_ticks_are_few_and_on_the_axis(values: list[float]):
     found = axis(np.array(values), 50.0, 350.0)

@@ -106,7 +106,7 @@ def test_a_single_pixel_of_difference_is_not_lost_by_shrinking():
     obtained[444, 555, 1] = 7
     found = pictures.pictures(expected, obtained)
     assert found is not None
-    assert found[3] == "1 of 810000 pixels differs, by at most 7"
+    assert found[3] == "1 of 810,000 pixels differs, by at most 7"
     shown = opened(found[2])
     assert (shown.max(axis=-1) > 200).sum() == 1
 

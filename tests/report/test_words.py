@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from parity.compare import compare
+from parity.errors import counted
 from parity.report import github, html, terminal
 from parity.report.model import CheckReport
-from parity.report.words import counted
 from parity.triage import RuledOut
 
 from .reports import answers, diagnosis, entry, law, report
@@ -88,6 +88,7 @@ def test_one_of_each_is_told() -> None:
         (2, ("case",), "2 cases"),
         (1, ("row differs", "rows differ"), "1 row differs"),
         (3, ("row differs", "rows differ"), "3 rows differ"),
+        (1250, ("file",), "1,250 files"),
     ],
 )
 def test_a_count_takes_its_noun_and_verb(count: int, words: tuple[str, ...], told: str) -> None:

@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from parity.errors import counted
 from parity.report import charts, evidence
 from parity.report.advice import reference
 from parity.report.diagnosed import cause, rows_told, ruled_out, stages
 from parity.report.markup import folded, snippet, text, verdict
 from parity.report.matrix import ENGINE
 from parity.report.model import CheckReport, Entry
-from parity.report.words import counted, differ, number, ulps
+from parity.report.words import differ, number, ulps
 
 if TYPE_CHECKING:
     from parity.compare import ColumnComparison

@@ -48,8 +48,9 @@ class Axis:
         if not step:
             return [(self.low, f"{self.low:.3g}")]
         first = math.ceil(self.low / step)
-        values = [step * (first + place) for place in range(most * 3) if step * (first + place) <= self.high]
-        return [(value, _text(value, step)) for value in values]
+        # The first one may be rounded off the axis.
+        values = [step * (first + place) for place in range(most * 3)]
+        return [(value, _text(value, step)) for value in values if self.low <= value <= self.high]
 
 
 def axis(values: Doubles, start: float, end: float, *, log: bool | None = None) -> Axis:

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from parity.compare import Close, ColumnComparison
+from parity.errors import counted
 from parity.report.axes import Axis, Doubles, axis
 from parity.report.markup import text
 from parity.report.samples import BucketShare, ColumnSample
-from parity.report.words import counted, differ, number
+from parity.report.words import differ, number
 
 WIDTH, HEIGHT = 360, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, WIDTH - 16, 14, HEIGHT - 38

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from parity.errors import counted
 from parity.report.markup import folded, mark, table, text, tone, verdict
-from parity.report.words import counted, number
+from parity.report.words import number
 from parity.triage import Cause, Diagnosis, StageCheck
 
 MAX_RULED_OUT = 60

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from parity.compare import ColumnComparison, Comparison, Spread, WorstRow
+from parity.errors import counted
 from parity.report import charts
 from parity.report.imagery import Pictured, pictured_inputs
 from parity.report.markup import folded, pairs, shown, sides, table, text, verdict
 from parity.report.pictures import Picture
 from parity.report.samples import Change, Samples
-from parity.report.words import counted, differ, number, percent, remarks, ulps, worst_of_column
+from parity.report.words import differ, number, percent, remarks, ulps, worst_of_column
 
 if TYPE_CHECKING:
     from parity.laws import Counterexample

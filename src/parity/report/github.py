@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parity.errors import counted
 from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import Cell, divergences, matrix
 from parity.report.model import CheckReport, Entry
-from parity.report.words import clean, counted, number, percent, worst
+from parity.report.words import clean, number, percent, worst
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import cast
 
 from parity.compare import Comparison
+from parity.errors import counted
 from parity.laws import LawOutcome
 from parity.report import evidence
 from parity.report.advice import reference
@@ -19,7 +20,7 @@ from parity.report.matrix import divergences
 from parity.report.model import CheckReport, Entry
 from parity.report.overview import MAX_STEPS, headline, overview
 from parity.report.page import MAX_BYTES, Room, document
-from parity.report.words import clean, counted, number, percent, ulps, worst
+from parity.report.words import clean, number, percent, ulps, worst
 
 MAX_LAWS = 60
 MAX_ARTICLES = 40

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from parity.errors import counted
 from parity.report.advice import advice
 from parity.report.markup import hero, mark, text, tone, verdict
 from parity.report.matrix import Cell, Matrix, matrix
 from parity.report.model import CheckReport
-from parity.report.words import counted, ulps
+from parity.report.words import ulps
 
 MAX_CHECKS = 60
 MAX_RUNNERS = 40

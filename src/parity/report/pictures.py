@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from parity.report.words import counted, differ
+from parity.errors import counted
+from parity.report.words import differ
 
 MAX_SIDE = 160
 """Pixels of a picture's longer side; larger ones are shrunk by a whole factor."""

@@ -6,21 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from parity.compare import ColumnComparison, Comparison
+from parity.errors import counted
 from parity.report.advice import advice
 from parity.report.diagnosed import rows_told
 from parity.report.matrix import divergences
 from parity.report.model import CheckReport, Entry
-from parity.report.words import (
-    clean,
-    counted,
-    differ,
-    number,
-    percent,
-    remarks,
-    value,
-    worst,
-    worst_of_column,
-)
+from parity.report.words import clean, differ, number, percent, remarks, value, worst, worst_of_column
 
 if TYPE_CHECKING:
     from parity.laws.outcome import LawOutcome

@@ -6,6 +6,7 @@ import json
 import math
 
 from parity.compare import ColumnComparison, Comparison
+from parity.errors import counted
 
 
 def number(value: float | None) -> str:
@@ -17,20 +18,9 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.3g}"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """A count with its noun, and its verb where it has one: "1 case", "2 cases", "1 row differs".
-
-    Args:
-        count: how many.
-        one: what follows 1.
-        many: what follows every other count; `one` and an "s" when not given.
-    """
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
-
-
 def differ(part: int, whole: int, one: str, many: str = "") -> str:
     """How many of all differ, with the verb that suits them: "1 of 64 rows differs"."""
-    return f"{part} of {counted(whole, one, many)} {'differs' if part == 1 else 'differ'}"
+    return f"{part:,} of {counted(whole, one, many)} {'differs' if part == 1 else 'differ'}"
 
 
 def ulps(value: float | None) -> str:
