@@ -13,8 +13,7 @@ Rules
     High tickets go before normal ones, but after `PASSED_OVER_MOST` batches that took no normal ticket though
     one waited, the next batch begins with the normal ones: neither starves.
     With preferred sizes a batch is cut to the largest of them that has queued, and goes as soon as one has.
-    Where the caller wants smaller batches now, a batch of several tickets is cut to that, and to the largest
-    preferred size within it.
+    Where the caller wants smaller batches now, a batch of several tickets is cut to that.
     Expired and cancelled tickets leave first. A ticket is never dispatched at or after its deadline.
     At most `queue_rows` rows wait; an offer beyond that raises `QueueFullError`.
 """
@@ -279,9 +278,10 @@ class Batcher(Generic[Item]):
         self, line: _Line[Item], cancelled: list[Ticket[Item]], most_rows: int | None
     ) -> tuple[Ticket[Item], ...]:
         """Take the longest run of tickets that fits, dropping the ones that nobody waits for."""
-        limit = self.policy.max_batch if most_rows is None else min(most_rows, self.policy.max_batch)
-        there = min(line.rows, limit)
-        most = max((size for size in self.policy.preferred if size <= there), default=limit)
+        most = max(
+            (size for size in self.policy.preferred if size <= line.rows), default=self.policy.max_batch
+        )
+        most = most if most_rows is None else min(most, most_rows)
         normal_first = line.passed_over >= PASSED_OVER_MOST
         levels = (line.normal, line.high) if normal_first else (line.high, line.normal)
         taken: list[Ticket[Item]] = []

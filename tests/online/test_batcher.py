@@ -210,9 +210,8 @@ def test_a_preferred_size_goes_before_the_delay_and_a_batch_is_cut_to_one():
         ((), 3, "abc"),
         ((), 1, "a"),
         ((), 9, "abcdef"),
-        ((2, 4), 3, "ab"),
+        ((2, 4), 3, "abc"),
         ((2, 4), 5, "abcd"),
-        ((4,), 3, "abc"),
     ],
 )
 def test_a_batch_is_cut_to_what_the_caller_wants(preferred: tuple[int, ...], most_rows: int, expected: str):
