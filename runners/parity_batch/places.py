@@ -22,6 +22,9 @@ _PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file")
 _ETAGS = ("etag", "generation")
 """What object stores name contents by."""
 
+_ONE_FILE_FOR_ALL = "memory"
+"""The scheme of which fsspec hands one file object, with one position, to all who open a name."""
+
 _WRITE_KEYS = "a key or secret with '/', '@' or ':' in it is written with %2F, %40 and %3A"
 
 Place = Path | str
@@ -240,7 +243,22 @@ def _of_scheme(scheme: str) -> Any:
         inner = fsspec.filesystem(scheme)
     except (ImportError, ValueError) as exc:
         raise DatasetError(f"{scheme}:// is no file system that pyarrow or fsspec knows here: {exc}") from exc
-    return pafs.PyFileSystem(cast("Any", pafs).FSSpecHandler(Told(inner)))
+    told = Told(inner)
+    handler = _apart(told) if scheme == _ONE_FILE_FOR_ALL else cast("Any", pafs).FSSpecHandler(told)
+    return pafs.PyFileSystem(handler)
+
+
+def _apart(files: Any) -> Any:
+    """A handler that gives whoever opens a name a file of their own, with a position of their own."""
+    import pyarrow.fs as pafs
+
+    class Apart(cast("Any", pafs).FSSpecHandler):
+        def open_input_file(self, path: str) -> Any:
+            return cast("Any", pa).BufferReader(self.fs.cat_file(path))
+
+        open_input_stream = open_input_file
+
+    return Apart(files)
 
 
 def file_system(url: str) -> tuple[Any, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.server
+import random
 import re
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +18,7 @@ import pytest
 
 from parity.errors import DatasetError
 from parity_batch import Settings, score
+from parity_batch.places import file_system, open_file
 from tests.batch.jobs import ORDERS, contents, expected_total, orders, read_parts, run, write_orders
 
 
@@ -50,6 +53,41 @@ def test_a_folder_in_memory_gives_the_parts_of_the_same_folder_on_disk(
     assert there.rows == here.rows == (350 if where else 900)
     assert parts(tmp_path / "there") == parts(tmp_path / "here")
     assert len(parts(tmp_path / "there")) == 3
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file", "local"])
+def test_whoever_opens_a_file_has_a_place_of_their_own_in_it(
+    tmp_path: Path, memory: Any, scheme: str
+) -> None:
+    memory.pipe("/data/bytes", bytes(range(200)))
+    (tmp_path / "bytes").write_bytes(bytes(range(200)))
+    url = "memory://data/bytes" if scheme == "memory" else f"{scheme}://{tmp_path}/bytes"
+    files, path = file_system(url)
+    with open_file(url) as first, open_file(url) as second, files.open_input_stream(path) as third:
+        assert first.read(50) == bytes(range(50))
+        assert second.read(10) == third.read(10) == bytes(range(10))
+        assert first.read(50) == bytes(range(50, 100))
+        second.seek(190)
+        assert (third.read(5), second.read(), first.tell()) == (
+            bytes(range(10, 15)),
+            bytes(range(190, 200)),
+            100,
+        )
+
+
+def test_threads_read_one_file_in_memory_at_once(memory: Any) -> None:
+    data = random.Random(1).randbytes(50_000)
+    memory.pipe("/data/bytes", data)
+
+    def read(seed: int) -> bool:
+        starts = random.Random(seed).sample(range(40_000), 200)
+        with open_file("memory://data/bytes") as file:
+            return all(
+                file.seek(start) == start and file.read(99) == data[start : start + 99] for start in starts
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(read, range(16)))
 
 
 def test_such_a_job_resumes_and_refuses_changed_files(tmp_path: Path, memory: Any) -> None:
