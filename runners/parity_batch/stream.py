@@ -28,7 +28,10 @@ from parity_batch.plan import Unit
 ROW = pa.field("\0row", pa.int64(), nullable=False)
 """Where rows are chosen, the column of their positions in the source; no source has one of this name."""
 
-BUFFER_BYTES = 1024 * 1024
+_LOCAL_BUFFER_BYTES = 256 * 1024
+_REMOTE_BUFFER_BYTES = 1024 * 1024
+"""For each column that is read: on a disk small, for there may be many; behind a URL each is a request."""
+
 READ_BYTES = 8 * 1024 * 1024
 _MICRO_BATCHES_A_READ = 16
 _ENDLESS = 2**62
@@ -57,10 +60,11 @@ def read_unit(
     source, where = unit.source, layout.where
     deleted = source.deleted.unpacked() if source.deleted is not None else None
     groups = list(range(unit.first_group, unit.end_group))
+    buffer_bytes = _LOCAL_BUFFER_BYTES if isinstance(source.path, Path) else _REMOTE_BUFFER_BYTES
     try:
         with (
-            open_file(source.path, BUFFER_BYTES) as file,
-            pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet,
+            open_file(source.path, buffer_bytes) as file,
+            pq.ParquetFile(file, buffer_size=buffer_bytes, pre_buffer=False) as parquet,
         ):
             schema = parquet.schema_arrow
             columns = layout.columns_of(schema) or schema.names[:1]
